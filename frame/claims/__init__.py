@@ -1,0 +1,61 @@
+"""Tables of published claims: how they are read and what they must hold.
+
+One row per claim and subgroup. A table comes from a CSV file or a DataFrame; :func:`read_claims`
+turns it into :class:`Claim` objects or raises one sentence that names the file, the row, the column,
+what was found and what is allowed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frame.claims.cells import check_cells, check_columns
+from frame.claims.columns import TEMPLATE
+from frame.claims.files import Place, read_csv_text, table_text
+from frame.claims.rows import Claim, ClaimRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TEMPLATE", "Claim", "read_claims"]
+
+
+def read_claims(table: pd.DataFrame | str | Path) -> list[Claim]:
+    """Read and check a table of claims.
+
+    Parameters
+    ----------
+    table : DataFrame, str or Path
+        A DataFrame, or the path of a CSV file (comma, semicolon or tab; UTF-8 or UTF-16).
+
+    Returns
+    -------
+    list of Claim
+        In the order in which the claims first appear.
+
+    Raises
+    ------
+    InputError
+        One sentence naming file, row, column, what was found and what is allowed.
+    """
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        text, place = table_text(table), Place("claims table", 1)
+        texts_are_printed = not any(
+            pd.api.types.is_numeric_dtype(table[c]) for c in ("value", "difference") if c in table.columns
+        )
+    else:
+        text, place = read_csv_text(Path(table)), Place(Path(table).name, 2)
+        texts_are_printed = True
+    check_columns(text, place)
+    check_cells(text, place)
+    claims: list[Claim] = []
+    rows: dict[str, list[str]] = {str(c): text[c].tolist() for c in text.columns}
+    members: dict[str, list[int]] = {}
+    for position, claim_id in enumerate(rows["claim_id"]):
+        members.setdefault(claim_id, []).append(position)
+    for claim_id, positions in members.items():
+        claims.append(ClaimRows(rows, positions, place, texts_are_printed).claim(claim_id))
+    return claims

@@ -1,0 +1,124 @@
+"""How a table of claims becomes text cells, whatever file it comes from."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frame.claims.columns import LARGEST_COUNT, SHARE_COLUMNS
+from frame.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cell is, in the words of somebody who looks at the file in a spreadsheet."""
+
+    name: str
+    first_row: int
+
+    def at(self, position: int, column: str | None = None) -> str:
+        """Name a row, or a cell, by its position among the rows."""
+        cell = f"{self.name}, row {position + self.first_row}"
+        return f"{cell}, column '{column}'" if column else cell
+
+
+def read_csv_text(path: Path) -> pd.DataFrame:
+    """Read a CSV file as text, whatever separator, line end or byte-order mark it has.
+
+    Parameters
+    ----------
+    path : Path
+        Comma, semicolon or tab separated; UTF-8 with or without a byte-order mark, or UTF-16 with
+        one. In a semicolon file a comma inside a number is a decimal comma.
+
+    Returns
+    -------
+    DataFrame
+        Every cell a stripped string, blanks as empty strings; column names in lower case.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, not text or not a table.
+    """
+    import pandas as pd
+
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path.name}: there is no such file; check the name and the folder.") from None
+    except OSError as problem:
+        reason = (problem.strerror or "it cannot be read").lower()
+        raise InputError(f"{path.name}: the file cannot be opened ({reason}).") from None
+    if raw.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise InputError(
+            f"{path.name}: this is a spreadsheet, whatever its name ends with; "
+            "open it and save it as CSV (comma separated, UTF-8)."
+        )
+    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path.name}: the file is not UTF-8 text; save it as CSV with UTF-8 encoding."
+        ) from None
+    if "\x00" in text:
+        raise InputError(f"{path.name}: the file is not text (it holds zero bytes); save it as CSV.")
+    if not text.strip():
+        raise InputError(
+            f"{path.name}: the file is empty; 'frame audit --template' prints an example to fill in."
+        )
+    header = next(line for line in text.splitlines() if line.strip())
+    separator = max(",;\t", key=header.count)
+    if header.count(separator) == 0:
+        raise InputError(
+            f"{path.name}: the first line has no comma, semicolon or tab, so it is no table of claims; "
+            "'frame audit --template' prints an example to fill in."
+        )
+    try:
+        table = pd.read_csv(
+            StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+        )
+    except (pd.errors.ParserError, ValueError) as problem:
+        line = re.search(r"line (\d+)", str(problem))
+        where = f"row {line.group(1)} has" if line else "some rows have"
+        raise InputError(
+            f"{path.name}: {where} more cells than the header; "
+            "put text that contains the separator in double quotes."
+        ) from None
+    table = _stripped(table)
+    if separator == ";":
+        for column in (c for c in SHARE_COLUMNS if c in table.columns):
+            table[column] = table[column].str.replace(r"^([+-]?\d*),(\d+)$", r"\1.\2", regex=True)
+    # Lines of separators only, as spreadsheets leave them at the end, hold nothing.
+    return table[(table != "").any(axis=1)]
+
+
+def _stripped(table: pd.DataFrame) -> pd.DataFrame:
+    table = table.apply(lambda column: column.str.strip())
+    table.columns = [str(c).strip().lower() for c in table.columns]
+    return table
+
+
+def table_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Text of every cell of a DataFrame; missing values become empty."""
+    import pandas as pd
+
+    def text(cell: object) -> str:
+        if cell is None or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell)):
+            return ""
+        if isinstance(cell, float) and cell.is_integer() and abs(cell) <= LARGEST_COUNT:
+            return str(int(cell))
+        return str(cell)
+
+    as_text = pd.DataFrame(
+        {str(c): [text(cell) for cell in table[c].tolist()] for c in table.columns}, dtype=str
+    )
+    return _stripped(as_text) if len(as_text.columns) else as_text

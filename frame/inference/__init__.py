@@ -1,0 +1,1 @@
+"""Resampling, tests and corrections for multiple tests."""
