@@ -39,7 +39,7 @@ def reading(direction: str, exceeds: Any, detectable: float, observed: float) ->
         have shown a difference of the reported size.
     """
     if not isinstance(exceeds, (bool, np.bool_)):
-        return "undecided"
+        return "undecided"  # not estimable
     could_have_shown = not math.isnan(detectable) and detectable <= observed
     if direction == "disparity":
         return "supports" if exceeds else ("weakens" if could_have_shown else "undecided")
@@ -62,10 +62,14 @@ def _frequency(p: float) -> str:
     return "nearly always" if p > 0.999 else f"{100 * p:.1f} % of the time"
 
 
+def _is_yes(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_)) and bool(value)
+
+
 def _dependence(row: Mapping[str, Any]) -> list[str]:
     """What else than the reported difference the verdict hangs on."""
-    marks = ["how the values were rounded"] if row["depends_on_rounding"] is True else []
-    return marks + (["the score model"] if row["depends_on_score_model"] is True else [])
+    marks = ["how the values were rounded"] if _is_yes(row["depends_on_rounding"]) else []
+    return marks + (["the score model"] if _is_yes(row["depends_on_score_model"]) else [])
 
 
 def short_verdict(row: Mapping[str, Any]) -> str:
@@ -105,9 +109,8 @@ def verdict_sentence(row: Mapping[str, Any]) -> str:
     """
     if row["status"] != "ok":
         return f"Not estimable: {str(row['reason']).removeprefix('not auditable: ')}."
-    usual = (
-        f"{row['reference']:.3f} on average, {row['reference_lo']:.3f} to {row['reference_hi']:.3f} in 95 %"
-    )
+    low, high = f"{row['reference_lo']:.3f}", f"{row['reference_hi']:.3f}"
+    usual = f"{row['reference']:.3f} on average, 95 % between {low} and {high}"
     fair = (
         "an exactly fair model"
         if not row["margin"]

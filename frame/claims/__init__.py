@@ -53,9 +53,10 @@ def read_claims(table: pd.DataFrame | str | Path) -> list[Claim]:
     check_cells(text, place)
     claims: list[Claim] = []
     rows: dict[str, list[str]] = {str(c): text[c].tolist() for c in text.columns}
+    labels = [int(label) for label in text.index]
     members: dict[str, list[int]] = {}
     for position, claim_id in enumerate(rows["claim_id"]):
         members.setdefault(claim_id, []).append(position)
     for claim_id, positions in members.items():
-        claims.append(ClaimRows(rows, positions, place, texts_are_printed).claim(claim_id))
+        claims.append(ClaimRows(rows, labels, positions, place, texts_are_printed).claim(claim_id))
     return claims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class Place:
 
 def read_csv_text(path: Path) -> pd.DataFrame:
     """Read a CSV file as text, whatever separator, line end or byte-order mark it has.
+
+    The index counts rows as a spreadsheet does, 0 being the row below a header in the first row.
 
     Parameters
     ----------
@@ -75,25 +78,39 @@ def read_csv_text(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{path.name}: the file is empty; 'frame audit --template' prints an example to fill in."
         )
-    header = next(line for line in text.splitlines() if line.strip())
+    blank = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))*", text)
+    skipped = len(re.findall(r"\r\n|\r|\n", blank.group())) if blank else 0
+    body = text[blank.end() :] if blank else text
+    header = re.split(r"\r\n|\r|\n", body, maxsplit=1)[0]
     separator = max(",;\t", key=header.count)
     if header.count(separator) == 0:
         raise InputError(
             f"{path.name}: the first line has no comma, semicolon or tab, so it is no table of claims; "
             "'frame audit --template' prints an example to fill in."
         )
+    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator))]
+    repeated = [name for number, name in enumerate(names) if name and name in names[:number]]
+    if repeated:
+        raise InputError(f"{path.name}: column '{repeated[0]}' stands there twice; keep one.")
     try:
         table = pd.read_csv(
-            StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+            StringIO(body),
+            sep=separator,
+            dtype=str,
+            keep_default_na=False,
+            na_filter=False,
+            index_col=False,
+            skip_blank_lines=False,
         )
     except (pd.errors.ParserError, ValueError) as problem:
         line = re.search(r"line (\d+)", str(problem))
-        where = f"row {line.group(1)} has" if line else "some rows have"
+        where = f"row {int(line.group(1)) + skipped} has" if line else "some rows have"
         raise InputError(
             f"{path.name}: {where} more cells than the header; "
             "put text that contains the separator in double quotes."
         ) from None
-    table = _stripped(table)
+    table = _stripped(table.fillna(""))
+    table.index = table.index + skipped
     if separator == ";":
         for column in (c for c in SHARE_COLUMNS if c in table.columns):
             table[column] = table[column].str.replace(r"^([+-]?\d*),(\d+)$", r"\1.\2", regex=True)

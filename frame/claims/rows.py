@@ -77,9 +77,15 @@ class ClaimRows:
     """The rows of one claim."""
 
     def __init__(
-        self, rows: dict[str, list[str]], positions: list[int], place: Place, texts_are_printed: bool
+        self,
+        rows: dict[str, list[str]],
+        labels: list[int],
+        positions: list[int],
+        place: Place,
+        texts_are_printed: bool,
     ) -> None:
         self._rows = rows
+        self._labels = labels
         self._positions = positions
         self._place = place
         self._printed = texts_are_printed
@@ -92,7 +98,7 @@ class ClaimRows:
         )
 
     def _fail(self, member: int, column: str | None, message: str) -> InputError:
-        return InputError(f"{self._place.at(self._positions[member], column)}: {message}")
+        return InputError(f"{self._place.at(self._labels[self._positions[member]], column)}: {message}")
 
     def _one(self, column: str, what: str) -> str:
         """The single cell a claim has in a column, blank when it has none."""
@@ -210,12 +216,13 @@ class ClaimRows:
         looked_for = [c.lower() == NOT_PRINTED for c in self._cells("provenance")]
         denominators = self._cells({"tpr": "n_positive", "fpr": "n_negative"}.get(metric, "n_positive"))
         for member, present in enumerate(has_value):
-            if not present and not difference and not looked_for[member] and denominators[member] != "0":
+            lacking = not present and not difference and not looked_for[member]
+            if lacking and denominators[member] != "0":
                 raise self._fail(
                     member,
                     "value",
+                    "the cell is blank; give the value, counts it follows from, or a 'difference' for the "
                     f"whole claim. If it is not in the article, write '{NOT_PRINTED}' in 'provenance'.",
-                    f"whole claim. If the article does not print it, write '{NOT_PRINTED}' in 'provenance'.",
                 )
 
     def _check_denominators(
@@ -230,7 +237,7 @@ class ClaimRows:
                         member,
                         column,
                         f"the cell is blank; {metric} needs this count, or counts it follows from. "
-                        f"If the article does not print it, write '{NOT_PRINTED}' in 'provenance'.",
+                        f"If it is not in the article, write '{NOT_PRINTED}' in 'provenance'.",
                     )
 
     def _assemble(

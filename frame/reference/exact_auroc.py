@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, roots_legendre
 
-from frame.reference.roots import crossing
+from frame.reference.roots import bracket_quantile, crossing, probit_difference
 from frame.reference.subgroup_values import SMALLEST_DISTANCE, Betas, SubgroupValues
 
 Floats = NDArray[np.float64]
@@ -41,6 +41,7 @@ def _integration_matrix() -> Floats:
 
 
 _NODES, _WEIGHTS = (np.asarray(x, dtype=np.float64) for x in roots_legendre(12))
+_BELOW_ONE = 1.0 - 1e-15
 # On the logit axis nothing is left beyond this.
 _LOGIT_END = -math.log(SMALLEST_DISTANCE)
 # Row j integrates the polynomial through the nodes from -1 to node j.
@@ -250,23 +251,23 @@ class AurocDifference:
         q : float
             Level, in (0, 1).
         """
-        found = self._smallest(lambda d: self.cdf(d) - q)
+        found = self._smallest(lambda d: probit_difference(self.cdf(d), q), q)
         return 1.0 if found is None else found
 
     def critical_value(self, alpha: float) -> float | None:
         """Smallest difference d with P(G >= d) <= alpha; None when there is none."""
-        return self._smallest(lambda d: alpha - self.exceedance(d, 0.0))
+        return self._smallest(lambda d: -probit_difference(self.exceedance(d, 0.0), alpha), 1.0 - alpha)
 
-    def _smallest(self, margin: Callable[[float], float]) -> float | None:
-        if margin(0.0) >= 0.0:
-            return 0.0
-        if margin(1.0 - 1e-15) < 0.0:
-            return 1.0 if margin(1.0) >= 0.0 else None
-        mean, spread = self.moments
-        low, high = max(0.0, mean - 2.5 * spread), min(1.0 - 1e-15, mean + 4.0 * spread)
-        low = low if margin(low) < 0.0 else 0.0
-        high = high if margin(high) >= 0.0 else 1.0 - 1e-15
-        return crossing(margin, low, high)
+    def _smallest(self, margin: Callable[[float], float], level: float) -> float | None:
+        margin = cache(margin)
+        bracket = bracket_quantile(margin, level, *self.moments, 1.0)
+        if bracket is None:
+            return None
+        low, high = bracket
+        if high == 1.0 and margin(_BELOW_ONE) < 0.0:
+            # Only the point mass at a difference of 1 reaches the level.
+            return 1.0
+        return crossing(margin, low, min(high, _BELOW_ONE)) if high > 0.0 else 0.0
 
 
 def _march(low: float, high: float, step: Callable[[float], float]) -> Floats:

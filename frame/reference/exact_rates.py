@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frame.reference.roots import narrow_bracket
+from frame.reference.roots import bracket_quantile, narrow_bracket, probit_difference
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,13 +59,14 @@ class _Proportion:
             mass /= math.fsum(mass.tolist())
         self.mass: Floats = mass
         self.counts: Integers = np.arange(self.first, self.last + 1, dtype=np.int64)
+        self.values: Floats = self.counts / n
         # upper[k - first] = P(X >= k), with a closing 0.
         self.upper: Floats = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
         self.upper[0] = 1.0
 
     def at_least(self, counts: Integers) -> Floats:
         """P(X >= count) for every count."""
-        return self.upper[np.clip(counts - self.first, 0, len(self.mass))]
+        return self.upper.take(counts - self.first, mode="clip")
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +146,7 @@ class RateDifference:
             return 0.0
 
         def needed(smallest: _Proportion, other: _Proportion) -> Integers:
-            values = smallest.counts / smallest.n + threshold
+            values = smallest.values + threshold
             return np.ceil(values * other.n).astype(np.int64)
 
         return self._narrow_or_wide(needed)
@@ -200,7 +201,7 @@ class RateDifference:
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of G, to about 1e-13."""
         groups = self._proportions(_NARROW)
-        points = np.unique(np.concatenate([p.counts / p.n for p in groups]))
+        points = np.unique(np.concatenate([p.values for p in groups]))
         if len(points) == 1:
             return 0.0, 0.0
         widths = np.diff(points)
@@ -260,35 +261,29 @@ class RateDifference:
         float
             An attainable difference, 0-1 scale.
         """
-        smallest = self._smallest_attainable(lambda d: self.cdf(d, tolerance) - q)
+        # Probabilities carry rounding of 1e-15: a level met but for that counts as met, on every machine.
+        smallest = self._smallest_attainable(
+            lambda d: probit_difference(self.cdf(d, tolerance) + 1e-12, q), q
+        )
         # P(G <= 1) = 1, so some attainable value qualifies.
         return 1.0 if smallest is None else smallest
 
     def critical_value(self, alpha: float, tolerance: float = 1e-9) -> float | None:
         """Smallest attainable difference d with P(G >= d) <= alpha; None when there is none."""
-        return self._smallest_attainable(lambda d: alpha - self.exceedance(d, tolerance))
+        return self._smallest_attainable(
+            lambda d: -probit_difference(self.exceedance(d, tolerance) - 1e-12, alpha), 1.0 - alpha
+        )
 
-    def _smallest_attainable(self, level: Callable[[float], float]) -> float | None:
+    def _smallest_attainable(self, margin: Callable[[float], float], level: float) -> float | None:
         """Smallest attainable difference for which an increasing function is not negative."""
-
-        # Probabilities carry rounding of 1e-15: a level met but for that counts as met, on every machine.
-        def margin(d: float) -> float:
-            return level(d) + 1e-12
-
         groups = self._proportions(_NARROW)
+        margin = cache(margin)
+        bracket = bracket_quantile(margin, level, *self.moments, 1.0)
+        if bracket is None or bracket[1] == 0.0:
+            return None if bracket is None else 0.0
         # About this many attainable values lie in a unit of length.
         density = sum(len(p.mass) for p in groups) * sum(p.n for p in groups)
-        mean, spread = self.moments
-        low, high = max(0.0, mean - 2.5 * spread), min(1.0, mean + 4.0 * spread)
-        if margin(low) >= 0.0:
-            low, high = 0.0, low
-            if margin(low) >= 0.0:
-                return 0.0
-        elif margin(high) < 0.0:
-            low, high = high, 1.0
-            if margin(high) < 0.0:
-                return None
-        low, high = narrow_bracket(margin, low, high, _LISTED / density)
+        low, high = narrow_bracket(margin, *bracket, _LISTED / density)
         listed = self._attainable(groups, low, high)
         first, last = 0, len(listed)
         while first < last:
@@ -304,7 +299,7 @@ class RateDifference:
         smallest: _Proportion, other: _Proportion, low: float, high: float
     ) -> tuple[Integers, Integers]:
         """Counts of ``other`` that lie (low, high] above ``smallest``, widened by rounding."""
-        values = smallest.counts / smallest.n
+        values = smallest.values
         first = np.floor((values + low) * other.n - 1e-6).astype(np.int64)
         last = np.ceil((values + high) * other.n + 1e-6).astype(np.int64)
         return np.maximum(first, other.first), np.minimum(last, other.last)

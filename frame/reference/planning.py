@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 
-from scipy.special import ndtri
-
 from frame.errors import InputError
 from frame.reference.exact import difference_law
 from frame.reference.inputs import Counts, check_counts, check_number
-from frame.reference.roots import crossing
+from frame.reference.roots import crossing, probit_difference
 
 #: A margin asks for every assignment of subgroups to two values: at most this many subgroups.
 LARGEST_MARGIN_SUBGROUPS = 12
@@ -84,14 +82,12 @@ def detectable_at(counts: Counts, *, power: float, alpha: float, kappa: float) -
 def _smallest_shift(counts: Counts, chosen: int, critical: float, power: float, kappa: float) -> float:
     """Smallest true shift of one subgroup that reaches the critical value with the given power."""
     value = counts.value
-    target = float(ndtri(power))
 
     def excess(shift: float) -> float:
         """Reached power minus the target on the probit scale, where it is nearly a straight line."""
         moved = value - shift if value - shift >= 0.0 else min(1.0, value + shift)
         values = [moved if i == chosen else value for i in range(counts.n_subgroups)]
-        reached = difference_law(counts, kappa, values).exceedance(critical)
-        return float(ndtri(min(max(reached, 1e-300), 1.0 - 1e-16))) - target
+        return probit_difference(difference_law(counts, kappa, values).exceedance(critical), power)
 
     # Downwards as far as 0; only if that is not enough, upwards.
     if value > 0.0 and excess(value) >= 0.0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from scipy.special import ndtri
+
 
 def narrow_bracket(
     function: Callable[[float], float], low: float, high: float, width: float
@@ -81,3 +83,43 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, wid
         A point where the function is not negative, at most ``width`` above the crossing.
     """
     return narrow_bracket(function, low, high, width)[1]
+
+
+def bracket_quantile(
+    function: Callable[[float], float], level: float, mean: float, sd: float, highest: float
+) -> tuple[float, float] | None:
+    """Bracket the quantile of a difference, from its mean and standard deviation.
+
+    Parameters
+    ----------
+    function : callable
+        Increasing and negative below the quantile.
+    level : float
+        Level of the quantile; only a guess at the place is taken from it.
+    mean, sd : float
+        Of the difference.
+    highest : float
+        Largest point to be tried; the bracket starts at 0.
+
+    Returns
+    -------
+    tuple of float or None
+        ``function(low) < 0 <= function(high)``; ``(0, 0)`` if the function is not negative at 0, None
+        if it is negative everywhere.
+    """
+    guess = mean + sd * float(ndtri(level))
+    low, high = max(0.0, guess - 0.4 * sd), min(highest, max(guess, 0.0) + 0.6 * sd)
+    while function(low) >= 0.0:
+        if low == 0.0:
+            return 0.0, 0.0
+        low, high = max(0.0, low - 2.0 * (high - low)), low
+    while function(high) < 0.0:
+        if high == highest:
+            return None
+        low, high = high, min(highest, high + 2.0 * (high - low))
+    return low, high
+
+
+def probit_difference(probability: float, level: float) -> float:
+    """How far a probability lies above a level, on the scale where distribution functions are straightest."""
+    return float(ndtri(min(max(probability, 1e-300), 1.0 - 1e-16)) - ndtri(level))

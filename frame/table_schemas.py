@@ -1,0 +1,384 @@
+"""What each table of ``data/`` holds: its columns, their allowed content, its key and its origin.
+
+Declarations only; :mod:`frame.tables` reads and checks the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TABLES", "Column", "Table"]
+
+PAPER = "transcribed from the paper (Lotfinia, Truhn, Maier and Tayebi Arasteh)"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column may hold.
+
+    Attributes
+    ----------
+    expected : str
+        The allowed content in words, used in error messages.
+    pattern : str
+        Regular expression that the whole text of a cell must match.
+    blank : bool
+        Whether an empty cell is allowed.
+    count : bool
+        Whether the column is read as whole numbers (pandas ``Int64``); otherwise it stays text.
+    """
+
+    expected: str
+    pattern: str
+    blank: bool = False
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of ``data/``.
+
+    Attributes
+    ----------
+    name : str
+        Name for :func:`frame.tables.load_table`, equal to the file's stem.
+    file : str
+        File name in ``data/``.
+    meaning : str
+        What a row is, in one sentence.
+    origin : str
+        Where its values come from.
+    key : tuple of str
+        Columns that together are unique over the rows.
+    columns : mapping of str to Column
+        Every column, in order.
+    rules : tuple of str
+        Names of the checks over several columns (see :mod:`frame.table_rules`).
+    """
+
+    name: str
+    file: str
+    meaning: str
+    origin: str
+    key: tuple[str, ...]
+    columns: Mapping[str, Column]
+    rules: tuple[str, ...] = ()
+
+
+def _one_of(*allowed: str, blank: bool = False) -> Column:
+    return Column("one of " + ", ".join(allowed), "|".join(re.escape(text) for text in allowed), blank)
+
+
+TEXT = Column("a text", r"\S.*")
+NOTE = Column("a text or nothing", r"\S.*", blank=True)
+FRACTION = Column("a decimal number from 0 to 1", r"0(\.\d+)?|1(\.0+)?")
+FRACTION_OR_BLANK = Column("a decimal number from 0 to 1, or nothing", FRACTION.pattern, blank=True)
+SIGNED = Column("a decimal number from -1 to 1, with its sign", r"[+\-−]?0\.\d+")
+Q_VALUE = Column("a q value with three decimals, <0.001 or >0.999", r"0\.\d{3}|<0\.001|>0\.999")
+COUNT_TEXT = Column("a whole number from 1, or nothing", r"[1-9]\d*", blank=True)
+COUNT = Column("a whole number from 0", r"\d+", count=True)
+COUNT_OR_BLANK = Column("a whole number from 0, or nothing", r"\d+", blank=True, count=True)
+STUDY = Column("a study key such as glocker-2023", r"[a-z]+(-[a-z]+)*-\d{4}(-[a-z]+)*")
+CLAIM = Column("a claim id such as glocker-2023-01", r"[a-z]+(-[a-z]+)*-\d{4}-\d{2}")
+LINK = Column("a https address, or nothing", r"https://\S+", blank=True)
+MODALITIES = (
+    "chest radiograph",
+    "dermatology",
+    "funduscopy",
+    "computational pathology",
+    "mammography",
+    "abdominal CT",
+)
+MEASURE = _one_of("auroc", "tpr", "fpr")
+DIRECTION = _one_of("disparity", "caution", blank=True)
+YES_NO = _one_of("yes", "no")
+
+_CLAIMS = Table(
+    name="published_claims",
+    file="published_claims.csv",
+    meaning="One subgroup of one published difference: its value, its counts and where they are printed.",
+    origin="transcribed from the nine audited articles and their supplements",
+    key=("claim_id", "subgroup"),
+    columns={
+        "claim_id": CLAIM,
+        "study": STUDY,
+        "doi_or_url": LINK,
+        "modality": _one_of(*MODALITIES),
+        "dataset": TEXT,
+        "task": TEXT,
+        "attribute": _one_of("race", "sex", "race x sex", "age", "skin tone"),
+        "condition": TEXT,
+        "metric": MEASURE,
+        "subgroup": TEXT,
+        "value": FRACTION,
+        "n_positive": COUNT_TEXT,
+        "n_negative": COUNT_TEXT,
+        "overall_value": FRACTION_OR_BLANK,
+        "provenance": _one_of("reported", "derived", "reconstructed"),
+        "source_table": TEXT,
+        "claim_direction": DIRECTION,
+    },
+    rules=(
+        "one description per claim",
+        "two subgroups per claim",
+        "denominator present",
+        "claim id of study",
+    ),
+)
+
+_STUDIES = Table(
+    name="published_studies",
+    file="published_studies.csv",
+    meaning="One screened study: included with its claims, or excluded with the criterion it fails.",
+    origin="the screening described in the paper's Methods; the excluded studies are partly inferred",
+    key=("study",),
+    columns={
+        "study": STUDY,
+        "citation": TEXT,
+        "doi_or_url": LINK,
+        "modality": NOTE,
+        "included": YES_NO,
+        "n_claims": COUNT,
+        "criterion_failed": COUNT_OR_BLANK,
+        "criterion_basis": _one_of(
+            "reason names it", "inferred from the totals", "stated in the paper", blank=True
+        ),
+        "reason": TEXT,
+        "claim_direction": NOTE,
+        "direction": DIRECTION,
+    },
+    rules=("included or criterion",),
+)
+
+_CHECKS = Table(
+    name="published_claims_checks",
+    file="published_claims_checks.csv",
+    meaning="One spot check of transcribed claims against a second source or by arithmetic.",
+    origin="our own checks against public files of the audited articles' authors, abstracts and arithmetic",
+    key=("claims", "checked"),
+    columns={
+        "claims": TEXT,
+        "checked": TEXT,
+        "against": NOTE,
+        "outcome": _one_of("match", "consistent", "inconsistent", "inconsistent by one", "not checked"),
+        "note": TEXT,
+    },
+)
+
+_NUMBERS = Table(
+    name="paper_numbers",
+    file="paper_numbers.csv",
+    meaning="One number that the paper prints in its text or figures, and every place that prints it.",
+    origin=PAPER,
+    key=("id",),
+    columns={
+        "id": Column("an identifier of lower-case letters, digits and underscores", r"[a-z][a-z0-9_]*"),
+        "quantity": TEXT,
+        "value": Column("a printed number", r"[^\n]*\d[^\n]*"),
+        "where": TEXT,
+    },
+)
+
+_SUPPLEMENTARY_7 = Table(
+    name="paper_supplementary_table7",
+    file="paper_supplementary_table7.csv",
+    meaning="One audited claim as the paper prints it: difference, reference, interval, q and mark.",
+    origin=f"{PAPER}, Supplementary Table 7",
+    key=("claim_id",),
+    columns={
+        "claim_id": CLAIM,
+        "study": STUDY,
+        "study_printed": TEXT,
+        "modality": _one_of(*MODALITIES),
+        "dataset": TEXT,
+        "task": TEXT,
+        "attribute": TEXT,
+        "condition": TEXT,
+        "metric": MEASURE,
+        "n_groups": COUNT,
+        "smallest_group": COUNT,
+        "provenance": _one_of("R", "D", "P"),
+        "reported": FRACTION,
+        "reference": FRACTION,
+        "ref_lo": FRACTION,
+        "ref_hi": FRACTION,
+        "p_fdr": Q_VALUE,
+        "exceeds": YES_NO,
+    },
+    rules=("claim id of study", "reference inside its interval", "mark follows q"),
+)
+
+
+def _paper(
+    stem: str, label: str, meaning: str, key: tuple[str, ...], columns: Mapping[str, Column], *rules: str
+) -> Table:
+    """Declare a table of the paper's own cohorts, kept to stand beside a recomputation."""
+    return Table(f"paper_{stem}", f"paper_{stem}.csv", meaning, f"{PAPER}, {label}", key, columns, rules)
+
+
+_PAPER_TABLES = (
+    _paper(
+        "table1",
+        "Table 1",
+        "One source or subgroup with its images per split and its test patients.",
+        ("section", "row"),
+        {
+            "section": TEXT,
+            "row": TEXT,
+            "reference": COUNT_OR_BLANK,
+            "images": COUNT,
+            "train": COUNT,
+            "validation": COUNT,
+            "test": COUNT,
+            "test_patients": COUNT,
+        },
+        "splits add up",
+    ),
+    _paper(
+        "table2",
+        "Table 2",
+        "One encoder, or one block of pretraining runs, with its objective, domain and width.",
+        ("model", "pretraining_objective", "role"),
+        {
+            "section": TEXT,
+            "model": TEXT,
+            "reference": COUNT_OR_BLANK,
+            "pretraining_objective": TEXT,
+            "domain": TEXT,
+            "dimension": Column("one or more widths such as 768 or 1,024", r"[\d,]+(, \d+)*"),
+            "role": TEXT,
+        },
+    ),
+    _paper(
+        "supplementary_table1",
+        "Supplementary Table 1",
+        "One attribute with its difference under the linear and the nonlinear disease head.",
+        ("attribute",),
+        {
+            "attribute": TEXT,
+            "linear_median": FRACTION,
+            "linear_q1": FRACTION,
+            "linear_q3": FRACTION,
+            "nonlinear_median": FRACTION,
+            "nonlinear_q1": FRACTION,
+            "nonlinear_q3": FRACTION,
+            "median_paired_change": SIGNED,
+            "largest_change": FRACTION,
+        },
+        "quartiles in order",
+    ),
+    _paper(
+        "supplementary_table2",
+        "Supplementary Table 2",
+        "One finding with its smallest positive counts, differences, references and shares for race and age.",
+        ("finding",),
+        {
+            "finding": TEXT,
+            "race_n": COUNT,
+            "race_observed": FRACTION,
+            "race_reference": FRACTION,
+            "race_share_pct": COUNT,
+            "age_n": COUNT,
+            "age_observed": FRACTION,
+            "age_reference": FRACTION,
+            "age_share_pct": COUNT,
+        },
+    ),
+    _paper(
+        "supplementary_table3",
+        "Supplementary Table 3",
+        "One category of race or insurance with its test radiographs by whether the site records the field.",
+        ("attribute", "category"),
+        {
+            "attribute": _one_of("Race", "Insurance"),
+            "category": TEXT,
+            "recorded": COUNT,
+            "not_recorded": COUNT,
+            "total": COUNT,
+        },
+        "recorded and not add up",
+    ),
+    _paper(
+        "supplementary_table4",
+        "Supplementary Table 4",
+        "One attribute in dermatology or funduscopy with its median difference and reference.",
+        ("modality", "attribute"),
+        {
+            "modality": _one_of("Dermatology", "Fundus"),
+            "attribute": TEXT,
+            "observed": FRACTION,
+            "reference": FRACTION,
+            "exceeding": COUNT,
+            "of": COUNT,
+            "achievable": FRACTION,
+        },
+        "part within whole",
+    ),
+    _paper(
+        "supplementary_table5",
+        "Supplementary Table 5",
+        "One mitigation method with the fall of the race and age difference (positive: it got smaller).",
+        ("method",),
+        {
+            "method": TEXT,
+            "race_n": COUNT,
+            "race_median": SIGNED,
+            "race_q1": SIGNED,
+            "race_q3": SIGNED,
+            "age_n": COUNT,
+            "age_median": SIGNED,
+            "age_q1": SIGNED,
+            "age_q3": SIGNED,
+        },
+        "quartiles in order",
+    ),
+    _paper(
+        "supplementary_table6",
+        "Supplementary Table 6",
+        "One contrast of pretraining objectives with its gain in worst-group and equity-scaled AUROC.",
+        ("contrast", "attribute"),
+        {
+            "contrast": TEXT,
+            "attribute": _one_of("Race", "Age", "Sex"),
+            "n": COUNT,
+            "worst_group_gain": SIGNED,
+            "worst_group_significant": COUNT,
+            "equity_scaled_gain": SIGNED,
+            "equity_scaled_significant": COUNT,
+        },
+        "part within whole",
+    ),
+    _paper(
+        "supplementary_table8",
+        "Supplementary Table 8",
+        "One finding with its evaluable and positive radiographs over the whole chest pool.",
+        ("finding",),
+        {"finding": TEXT, "evaluable": COUNT, "positive": COUNT, "prevalence_pct": COUNT},
+        "prevalence is positive over evaluable",
+    ),
+    _paper(
+        "figure4",
+        "Figure 4, panels e and f",
+        "One quantity at one strength of the decodability or the entanglement injection.",
+        ("injection", "strength", "quantity"),
+        {
+            "injection": _one_of("decodability", "entanglement"),
+            "strength": Column("a strength such as 0.25 or 256", r"\d+(\.\d+)?"),
+            "quantity": TEXT,
+            "value": FRACTION,
+        },
+    ),
+    _paper(
+        "figure6g",
+        "Figure 6, panel g",
+        "One mitigation method's median paired change of one race difference (negative: it got smaller).",
+        ("measure", "method"),
+        {"measure": TEXT, "method": TEXT, "median_paired_change": SIGNED},
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table for table in (_CLAIMS, _STUDIES, _CHECKS, _NUMBERS, _SUPPLEMENTARY_7, *_PAPER_TABLES)
+}
