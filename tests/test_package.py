@@ -60,7 +60,7 @@ def test_one_version():
     assert f"version: {frame.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8").replace(
         '"', ""
     )
-    assert f"## {frame.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert frame.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_modules_stay_readable():

@@ -19,8 +19,12 @@ class DifferenceLaw(Protocol):
     """Law of ``G = max - min`` of independent subgroup values."""
 
     @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
+    def mean(self) -> float:
+        """Expected difference."""
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
 
     def exceedance(self, delta: float | Fraction, tolerance: float = 1e-9) -> float:
         """P(G >= delta)."""

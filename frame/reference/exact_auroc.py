@@ -137,7 +137,7 @@ class AurocDifference:
         """P(G >= d), 0 < d <= 1."""
         values = self._values
         # The smallest value is exactly 0: the first subgroup there, the earlier ones above 0.
-        reaching = values.reaching(np.asarray([1.0 - d]))[:, 0]
+        reaching = values.reaching(np.asarray([max(1.0 - d, SMALLEST_DISTANCE)]))[:, 0]
         total = self._straddling(values.at_zero, 1.0 - values.at_zero, np.ones_like(reaching), reaching)
         if d < 1.0:
             s, w, weights = self._points(d)
@@ -215,19 +215,29 @@ class AurocDifference:
     # -- moments -------------------------------------------------------------------------------
 
     @cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation of G, to about 1e-11."""
+    def _whole_axis(self) -> tuple[_Axis, Floats, Floats, Floats]:
+        """Panels over all values and, at their nodes, P(X <= x), all above and all below."""
         axis = self._axis(max(0.0, float(np.min(self._low))), min(1.0, float(np.max(self._high))), 0.0)
-        s, t, weights = axis.nodes()
+        s, t, _ = axis.nodes()
         upper = self._values.above(s, t)
         lower = 1.0 - upper
-        all_above, all_below = np.prod(upper, axis=0), np.prod(lower, axis=0)
-        mean = float(np.dot(weights, 1.0 - all_above - all_below))
-        # E[G^2] = 2 x the area of {s < t} weighted by P(min <= s, max > t)
-        #        = 2 x the integral over t of the integral over s < t of
-        #          1 - prod P(X > s) - prod P(X <= t) + prod [F(t) - F(s)].
+        return axis, lower, np.prod(upper, axis=0), np.prod(lower, axis=0)
+
+    @cached_property
+    def mean(self) -> float:
+        """E[G], to about 1e-14: the integral of P(min <= x < max)."""
+        axis, _, all_above, all_below = self._whole_axis
+        return float(np.dot(axis.nodes()[2], 1.0 - all_above - all_below))
+
+    @cached_property
+    def sd(self) -> float:
+        """Standard deviation of G, to about 1e-11."""
+        # E[G^2] = 2 x the integral over s < t of P(min <= s, max > t)
+        #        = 2 x the integral over s < t of 1 - prod P(X > s) - prod P(X <= t) + prod [F(t) - F(s)].
+        axis, lower, all_above, all_below = self._whole_axis
+        weights = axis.nodes()[2]
         second = float(np.dot(weights, axis.integral_before(1.0 - all_above)))
-        second -= float(np.dot(weights * all_below, axis.integral_before(np.ones_like(s))))
+        second -= float(np.dot(weights * all_below, axis.integral_before(np.ones_like(weights))))
         if self._n_subgroups <= _EXPANDED_SUBGROUPS:
             for chosen in range(2**self._n_subgroups):
                 at_s = [i for i in range(self._n_subgroups) if chosen >> i & 1]
@@ -236,10 +246,10 @@ class AurocDifference:
                 inner = axis.integral_before(np.prod(lower[at_s], axis=0))
                 second += sign * float(np.dot(weights * np.prod(lower[at_t], axis=0), inner))
         else:
-            for k in range(len(s)):
+            for k in range(len(weights)):
                 inside = axis.integral_before(np.prod(lower[:, k, None] - lower, axis=0))[k]
                 second += float(weights[k] * inside)
-        return mean, math.sqrt(max(0.0, 2.0 * second - mean * mean))
+        return math.sqrt(max(0.0, 2.0 * second - self.mean**2))
 
     # -- quantiles -----------------------------------------------------------------------------
 
@@ -260,7 +270,7 @@ class AurocDifference:
 
     def _smallest(self, margin: Callable[[float], float], level: float) -> float | None:
         margin = cache(margin)
-        bracket = bracket_quantile(margin, level, *self.moments, 1.0)
+        bracket = bracket_quantile(margin, level, self.mean, self.sd, 1.0)
         if bracket is None:
             return None
         low, high = bracket

@@ -30,6 +30,8 @@ _WIDE = 1e-290
 _TRUST_NARROW_ABOVE = 1e-14
 # Attainable differences listed at once when a quantile is located among them.
 _LISTED = 16
+# Lattice intervals up to which the second moment is added up over all pairs of them.
+_LISTED_INTERVALS = 250
 # Largest number of subgroups for which the second moment is expanded over subsets.
 _EXPANDED_SUBGROUPS = 10
 
@@ -64,6 +66,14 @@ class _Proportion:
         self.upper: Floats = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
         self.upper[0] = 1.0
 
+        # lower[k - first] = P(X < k), with a leading 0.
+        self.lower: Floats = np.concatenate([[0.0], np.cumsum(mass)])
+        self.lower[-1] = 1.0
+
+    def below(self, counts: Integers) -> Floats:
+        """P(X < count) for every count, not as 1 - P(X >= count): small ones keep their digits."""
+        return self.lower.take(counts - self.first, mode="clip")
+
     def at_least(self, counts: Integers) -> Floats:
         """P(X >= count) for every count."""
         return self.upper.take(counts - self.first, mode="clip")
@@ -72,6 +82,17 @@ class _Proportion:
 @lru_cache(maxsize=256)
 def _proportion(n: int, rate: float, left_out: float) -> _Proportion:
     return _Proportion(n, rate, left_out)
+
+
+def _both_ends(low_s: Floats, low_t: Floats, high_t: Floats) -> Floats:
+    """P(some value <= s and some value > t), s <= t, from each P(X <= s), P(X <= t) and P(X > t)."""
+    neither, low, high, both = 1.0, 0.0, 0.0, 0.0
+    for at_s, at_t, above in zip(low_s, low_t, high_t, strict=True):
+        between = at_t - at_s
+        both = both + low * above + high * at_s
+        low, high = low * (at_s + between) + neither * at_s, high * (above + between) + neither * above
+        neither = neither * between
+    return np.asarray(both)
 
 
 class RateDifference:
@@ -198,50 +219,57 @@ class RateDifference:
     # -- moments -------------------------------------------------------------------------------
 
     @cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation of G, to about 1e-13."""
+    def _lattice(self) -> tuple[Floats, Floats, Floats]:
+        """Widths between neighbouring lattice points and, between them, P(X <= x) and P(X > x)."""
         groups = self._proportions(_NARROW)
         points = np.unique(np.concatenate([p.values for p in groups]))
-        if len(points) == 1:
-            return 0.0, 0.0
-        widths = np.diff(points)
         middles = 0.5 * (points[:-1] + points[1:])
-        # P(X <= x) and P(X > x) are constant between neighbouring lattice points.
-        upper = np.stack([p.at_least(np.floor(middles * p.n).astype(np.int64) + 1) for p in groups])
-        lower = 1.0 - upper
-        all_above = np.prod(upper, axis=0)
-        all_below = np.prod(lower, axis=0)
-        straddled = widths * (1.0 - all_above - all_below)
-        mean = math.fsum(straddled.tolist())
-        second = self._second_moment(widths, lower, all_above, all_below)
-        return mean, math.sqrt(max(0.0, second - mean * mean))
+        following = [np.floor(middles * p.n).astype(np.int64) + 1 for p in groups]
+        lower = np.stack([p.below(k) for p, k in zip(groups, following, strict=True)])
+        upper = np.stack([p.at_least(k) for p, k in zip(groups, following, strict=True)])
+        return np.diff(points), lower, upper
 
-    @staticmethod
-    def _second_moment(widths: Floats, lower: Floats, all_above: Floats, all_below: Floats) -> float:
+    @cached_property
+    def mean(self) -> float:
+        """E[G], to about 1e-14: the length of the line weighted by P(min <= x < max)."""
+        widths, lower, upper = self._lattice
+        return math.fsum((widths * _both_ends(lower, lower, upper)).tolist())
+
+    @cached_property
+    def sd(self) -> float:
+        """Standard deviation of G, to about 1e-12."""
+        return math.sqrt(max(0.0, self._second_moment() - self.mean**2))
+
+    def _second_moment(self) -> float:
         """E[G^2] = 2 x the area of {s < t} weighted by P(min <= s, max > t)."""
+        widths, lower, upper = self._lattice
+        if len(widths) <= _LISTED_INTERVALS:
+            # A few intervals: add up positive terms only, so that a tiny variance keeps its digits.
+            weighted = (
+                _both_ends(lower[:, :, None], lower[:, None, :], upper[:, None, :]) * widths[:, None] * widths
+            )
+            return 2.0 * float(np.triu(weighted, 1).sum()) + float(np.trace(weighted))
+        total = math.fsum((widths * widths * _both_ends(lower, lower, upper)).tolist())
+        if len(lower) > _EXPANDED_SUBGROUPS:
+            for t in range(1, len(widths)):
+                inside = _both_ends(lower[:, :t], lower[:, t, None], upper[:, t, None])
+                total += 2.0 * float(widths[t]) * float(np.dot(widths[:t], inside))
+            return total
 
         def earlier(values: Floats) -> Floats:
             """Sum of ``values`` x width over all earlier intervals, for every interval."""
-            return np.concatenate([[0.0], np.cumsum(values * widths)[:-1]])
+            return np.cumsum(values * widths) - values * widths
 
-        ones = np.ones_like(widths)
-        straddled = 1.0 - all_above - all_below
-        total = math.fsum((widths * widths * straddled).tolist())
-        total += 2.0 * float(np.dot(widths, earlier(1.0 - all_above)))
-        total -= 2.0 * float(np.dot(widths * all_below, earlier(ones)))
-        # P(every value in (s, t]) = prod_i [F_i(t) - F_i(s)]
-        n_subgroups = len(lower)
-        if n_subgroups <= _EXPANDED_SUBGROUPS:
-            for chosen in range(2**n_subgroups):
-                at_s = [i for i in range(n_subgroups) if chosen >> i & 1]
-                at_t = [i for i in range(n_subgroups) if not chosen >> i & 1]
-                sign = -1.0 if len(at_s) % 2 else 1.0
-                inner = earlier(np.prod(lower[at_s], axis=0))
-                total += sign * 2.0 * float(np.dot(widths * np.prod(lower[at_t], axis=0), inner))
-        else:
-            for t in range(1, len(widths)):
-                inside = np.prod(lower[:, t, None] - lower[:, :t], axis=0)
-                total += 2.0 * float(widths[t]) * float(np.dot(widths[:t], inside))
+        # P(min <= s, max > t) = 1 - P(all > s) - P(all <= t) + prod_i [F_i(t) - F_i(s)], the product
+        # multiplied out, so that every term is a function of s times a function of t.
+        total += 2.0 * float(np.dot(widths, earlier(1.0 - np.prod(upper, axis=0))))
+        total -= 2.0 * float(np.dot(widths * np.prod(lower, axis=0), earlier(np.ones_like(widths))))
+        for chosen in range(2 ** len(lower)):
+            at_s = [i for i in range(len(lower)) if chosen >> i & 1]
+            at_t = [i for i in range(len(lower)) if not chosen >> i & 1]
+            sign = -1.0 if len(at_s) % 2 else 1.0
+            inner = earlier(np.prod(lower[at_s], axis=0))
+            total += sign * 2.0 * float(np.dot(widths * np.prod(lower[at_t], axis=0), inner))
         return total
 
     # -- quantiles -----------------------------------------------------------------------------
@@ -278,7 +306,7 @@ class RateDifference:
         """Smallest attainable difference for which an increasing function is not negative."""
         groups = self._proportions(_NARROW)
         margin = cache(margin)
-        bracket = bracket_quantile(margin, level, *self.moments, 1.0)
+        bracket = bracket_quantile(margin, level, self.mean, self.sd, 1.0)
         if bracket is None or bracket[1] == 0.0:
             return None if bracket is None else 0.0
         # About this many attainable values lie in a unit of length.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from numbers import Integral
 
 from frame.errors import InputError
@@ -40,14 +41,14 @@ class FairReference:
     @property
     def mean(self) -> float:
         """The reference: expected difference of an exactly fair model."""
-        return self._law.moments[0]
+        return self._law.mean
 
     @property
     def sd(self) -> float:
         """Standard deviation of the difference of an exactly fair model."""
-        return self._law.moments[1]
+        return self._law.sd
 
-    @property
+    @cached_property
     def interval(self) -> tuple[float, float]:
         """2.5 % and 97.5 % quantiles."""
         return self.quantile(0.025), self.quantile(0.975)

@@ -172,7 +172,7 @@ def check_counts(
 
     def effective(count: int) -> float:
         divided = count / effect
-        return max(1.0, divided if measure == "auroc" else float(math.floor(divided)))
+        return max(1.0, divided if measure == "auroc" else float(math.floor(divided + 1e-9)))
 
     return Counts(
         measure=measure,

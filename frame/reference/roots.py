@@ -107,8 +107,8 @@ def bracket_quantile(
         ``function(low) < 0 <= function(high)``; ``(0, 0)`` if the function is not negative at 0, None
         if it is negative everywhere.
     """
-    guess = mean + sd * float(ndtri(level))
-    low, high = max(0.0, guess - 0.4 * sd), min(highest, max(guess, 0.0) + 0.6 * sd)
+    guess = min(max(mean + sd * float(ndtri(level)), 0.0), highest)
+    low, high = max(0.0, guess - 0.4 * sd), min(highest, guess + 0.6 * sd)
     while function(low) >= 0.0:
         if low == 0.0:
             return 0.0, 0.0

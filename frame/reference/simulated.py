@@ -48,10 +48,14 @@ class SimulatedDifference:
         self.differences: Floats = table.max(axis=0) - table.min(axis=0)
 
     @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation (ddof 1; 0 for a single draw)."""
-        spread = float(np.std(self.differences, ddof=1)) if len(self.differences) > 1 else 0.0
-        return float(np.mean(self.differences)), spread
+    def mean(self) -> float:
+        """Mean of the draws."""
+        return float(np.mean(self.differences))
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the draws (ddof 1); 0 for a single draw."""
+        return float(np.std(self.differences, ddof=1)) if len(self.differences) > 1 else 0.0
 
     def exceedance(self, delta: float | Fraction, tolerance: float = 1e-9) -> float:
         """``(1 + #{G_b >= delta}) / (B + 1)``; draws within ``tolerance`` below ``delta`` count."""

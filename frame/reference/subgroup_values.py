@@ -100,7 +100,7 @@ class Betas:
     """
 
     def __init__(self, mean: Floats, variance: Floats) -> None:
-        variance = np.minimum(variance, (1.0 - 1e-6) * mean * (1.0 - mean))
+        variance = np.minimum(variance, (1.0 - 1e-12) * mean * (1.0 - mean))
         self.mean = mean
         self.sd: Floats = np.sqrt(variance)
         total = mean * (1.0 - mean) / variance - 1.0
