@@ -12,6 +12,9 @@ from rich.table import Table
 from frame.tables import table_path
 
 _REPEATS = 5
+AUDIT = [sys.executable, "-m", "frame", "audit", str(table_path("published_claims"))]
+#: What a process may take, in times of the import and in MB.
+_LIMITS = {"frame audit data/published_claims.csv": (2.5, 250.0), "frame --help": (1.0, 250.0)}
 
 
 def spent(command: list[str]) -> tuple[float, float]:
@@ -28,21 +31,12 @@ def spent(command: list[str]) -> tuple[float, float]:
 
 
 def run() -> None:
-    claims = str(table_path("published_claims"))
     commands = {
         "import numpy, scipy.stats, pandas": [sys.executable, "-c", "import numpy, scipy.stats, pandas"],
         "frame --help": [sys.executable, "-m", "frame", "--help"],
         "import frame": [sys.executable, "-c", "import frame"],
-        "frame audit data/published_claims.csv": [sys.executable, "-m", "frame", "audit", claims],
-        "frame audit ... --protocol paper": [
-            sys.executable,
-            "-m",
-            "frame",
-            "audit",
-            claims,
-            "--protocol",
-            "paper",
-        ],
+        "frame audit data/published_claims.csv": AUDIT,
+        "frame audit ... --protocol paper": [*AUDIT, "--protocol", "paper"],
     }
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(_REPEATS):
@@ -50,10 +44,15 @@ def run() -> None:
             measured[name].append(spent(command))
     base = statistics.median(s for s, _ in measured["import numpy, scipy.stats, pandas"])
     table = Table(title=f"Whole processes, median of {_REPEATS}, interleaved")
-    for heading in ("process", "time", "against the import", "peak memory"):
+    for heading in ("process", "time", "against the import", "peak memory", "limits", "within"):
         table.add_column(heading, justify="left" if heading == "process" else "right")
     for name, runs in measured.items():
         seconds = statistics.median(s for s, _ in runs)
         memory = max(m for _, m in runs)
-        table.add_row(name, f"{seconds:.2f} s", f"{seconds / base:.2f}", f"{memory:.0f} MB")
+        times, megabytes = _LIMITS.get(name, (float("inf"), float("inf")))
+        limits = f"{times:g} times, {megabytes:g} MB" if name in _LIMITS else ""
+        within = (
+            ("yes" if seconds <= times * base and memory <= megabytes else "NO") if name in _LIMITS else ""
+        )
+        table.add_row(name, f"{seconds:.2f} s", f"{seconds / base:.2f}", f"{memory:.0f} MB", limits, within)
     Console(width=110).print(table)

@@ -204,6 +204,8 @@ _HEADINGS = (
     "verdict",
 )
 _LEFT = ("claim", "measure", "verdict")
+#: A longer claim name may be folded.
+_LONGEST_NAME = 30
 #: Below this width claims are printed as paragraphs, not as a table.
 _TABLE_WIDTH = 116
 
@@ -256,6 +258,7 @@ def _print(console: Console, result: pd.DataFrame, alpha: float) -> None:
 
 
 def _print_table(console: Console, rows: list[dict[str, Any]]) -> None:
+    longest = max((len(str(row["claim_id"])) for row in rows), default=0)
     table = Table(box=box.HORIZONTALS, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in _HEADINGS:
         table.add_column(
@@ -263,6 +266,7 @@ def _print_table(console: Console, rows: list[dict[str, Any]]) -> None:
             justify="left" if heading in _LEFT else "right",
             no_wrap=heading not in ("claim", "verdict"),
             overflow="fold",
+            min_width=min(longest, _LONGEST_NAME) if heading == "claim" else None,
             ratio=1 if heading == "verdict" else None,
         )
     for row in rows:

@@ -298,6 +298,9 @@ class RateDifference:
 
     def critical_value(self, alpha: float, tolerance: float = 1e-9) -> float | None:
         """Smallest attainable difference d with P(G >= d) <= alpha; None when there is none."""
+        if all(p.first == p.last for p in self._proportions(_NARROW)) and self.mean == 0.0:
+            # A common rate of exactly 0 or 1 never shows a difference: a single case is critical.
+            return 1.0 / max(n for n, _ in self._pairs)
         return self._smallest_attainable(
             lambda d: -probit_difference(self.exceedance(d, tolerance) - 1e-12, alpha), 1.0 - alpha
         )

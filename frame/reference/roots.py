@@ -8,6 +8,10 @@ from collections.abc import Callable
 from scipy.special import ndtri
 
 
+# A law without spread must not stop a search for a bracket.
+_SMALLEST_STEP = 1e-3
+
+
 def narrow_bracket(
     function: Callable[[float], float], low: float, high: float, width: float
 ) -> tuple[float, float]:
@@ -112,11 +116,11 @@ def bracket_quantile(
     while function(low) >= 0.0:
         if low == 0.0:
             return 0.0, 0.0
-        low, high = max(0.0, low - 2.0 * (high - low)), low
+        low, high = max(0.0, low - max(2.0 * (high - low), _SMALLEST_STEP)), low
     while function(high) < 0.0:
         if high == highest:
             return None
-        low, high = high, min(highest, high + 2.0 * (high - low))
+        low, high = high, min(highest, high + max(2.0 * (high - low), _SMALLEST_STEP))
     return low, high
 
 
