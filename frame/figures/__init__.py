@@ -1,0 +1,1 @@
+"""Figures: one module per figure, each drawing from tidy tables only."""
