@@ -18,7 +18,7 @@ unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env book test check-book lint format bench picture lock clean
+.PHONY: help env book test check-book notebooks lint format bench picture lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ test: $(READY) ## run the tests, the notebooks among them
 check-book: $(READY) ## check the built book: links, pictures, and each page in a browser with the network off
 	@test -f $(PAGE) || { echo "There is no built book yet: run make book first." >&2; exit 1; }
 	@$(BIN)/python -m pytest -m browser tests/end_to_end
+
+notebooks: $(READY) ## execute the notebooks again and store their outputs
+	@$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
+	  --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 lint: $(READY) ## style, format and types
 	@$(BIN)/ruff check .
