@@ -85,7 +85,7 @@ def short_verdict(row: Mapping[str, Any]) -> str:
     if row["exceeds"]:
         words = "exceeds"
     elif row["detectable_80"] != row["detectable_80"]:
-        words = "does not exceed; nothing detectable"
+        words = "does not exceed" if row["margin"] else "does not exceed; none detectable"
     else:
         words = f"does not exceed; {row['detectable_80']:.3f} detectable"
     depends = _dependence(row)
@@ -111,28 +111,30 @@ def verdict_sentence(row: Mapping[str, Any]) -> str:
         return f"Not estimable: {str(row['reason']).removeprefix('not auditable: ')}."
     low, high = f"{row['reference_lo']:.3f}", f"{row['reference_hi']:.3f}"
     usual = f"{row['reference']:.3f} on average, 95 % between {low} and {high}"
-    fair = (
-        "an exactly fair model"
-        if not row["margin"]
-        else f"a model with true differences up to {row['margin']:g}"
+    verdict = (
+        f"{'Exceeds' if row['exceeds'] else 'Does not exceed'} (q {probability(row['q'])} after correction)"
     )
-    often = _frequency(row["p"])
-    if row["exceeds"]:
+    shown, often = f"{row['observed']:.3f} or more", _frequency(row["p"])
+    if row["margin"]:
         sentence = (
-            f"Exceeds: {fair} would show {row['observed']:.3f} or more {often} at these counts ({usual})."
+            f"{verdict}: a model with subgroups {row['margin'] / 2:g} below or above the common value shows "
+            f"{shown} at most {often} at these counts. An exactly fair one shows {usual}."
         )
     else:
-        sentence = (
-            f"Does not exceed: {fair} shows {row['observed']:.3f} or more {often} at these counts ({usual})."
-        )
-        detectable = row["detectable_80"]
-        if detectable != detectable:
-            sentence += " No true difference would have been found with 80 % power."
-        else:
-            sentence += f" A true difference of {detectable:.3f} would have been found with 80 % power."
+        sentence = f"{verdict}: an exactly fair model shows {shown} {often} at these counts ({usual})."
+        sentence += "" if row["exceeds"] else _power_words(row)
     depends = _dependence(row)
     if depends:
         sentence += f" The verdict depends on {' and '.join(depends)}."
     if row["reason"]:
         sentence += f" Note: {row['reason']}."
     return sentence
+
+
+def _power_words(row: Mapping[str, Any]) -> str:
+    """What these counts could have shown, for the uncorrected test that the power is computed for."""
+    detectable = row["detectable_80"]
+    if detectable != detectable:
+        return " These counts could not show every shift of a single subgroup with 80 % power."
+    where = "lower" if row["overall"] >= detectable else "higher"
+    return f" One subgroup truly {detectable:.3f} {where} would be found with 80 % power before correction."

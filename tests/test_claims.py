@@ -249,7 +249,8 @@ def test_what_an_article_does_not_print_leaves_a_claim_that_is_not_auditable(tmp
     [
         (("0.20", "0.3"), 1),
         (("0.20", "0.30"), 2),
-        (("1", "0.95"), 0),
+        (("1", "0.95"), 2),  # a spreadsheet made 1 of 1.00
+        (("1", "0"), None),
         (("0.1234567", "0.9876543"), None),
         (("0.1234567", "0.98"), 2),
         (("8.7e-1", "0.91"), 2),

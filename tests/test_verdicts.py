@@ -22,31 +22,31 @@ def audited(values, counts, measure="tpr", **arguments):
 
 def test_exceeding():
     row = audited(["0.9", "0.5"], [200, 200])
-    start = "Exceeds: an exactly fair model would show 0.400 or more less than once in 1,000 times "
+    start = (
+        "Exceeds (q <0.001 after correction): an exactly fair model shows 0.400 or more less than once in "
+    )
     assert verdict_sentence(row).startswith(
-        start + "at these counts (0.037 on average, 95 % between 0.000 and"
+        start + "1,000 times at these counts (0.037 on average, 95 % between 0.000 and"
     )
     assert short_verdict(row) == "exceeds"
 
 
 def test_not_exceeding_names_what_the_counts_could_have_shown():
     row = audited(["0.80", "0.79"], [200, 200])
-    assert "Does not exceed" in verdict_sentence(row)
-    assert (
-        f"A true difference of {row['detectable_80']:.3f} would have been found with 80 % power."
-        in verdict_sentence(row)
-    )
+    words = f"One subgroup truly {row['detectable_80']:.3f} lower would be found with 80 % power"
+    assert f"{words} before correction." in verdict_sentence(row)
+    assert verdict_sentence(row).startswith(f"Does not exceed (q {row['q']:.3f} after correction)")
     assert short_verdict(row) == f"does not exceed; {row['detectable_80']:.3f} detectable"
 
 
 def test_nothing_detectable():
     row = audited(["0.5", "0.5"], [2, 2])
-    assert "No true difference would have been found" in verdict_sentence(row)
-    assert short_verdict(row) == "does not exceed; nothing detectable"
+    assert "These counts could not show every shift of a single subgroup" in verdict_sentence(row)
+    assert short_verdict(row) == "does not exceed; none detectable"
 
 
 def test_margin_is_named():
-    assert "a model with true differences up to 0.05" in verdict_sentence(
+    assert "a model with subgroups 0.025 below or above the common value shows" in verdict_sentence(
         audited(["0.9", "0.5"], [200, 200], margin=0.05)
     )
 

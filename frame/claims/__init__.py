@@ -7,6 +7,7 @@ what was found and what is allowed.
 
 from __future__ import annotations
 
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,11 @@ def read_claims(table: pd.DataFrame | str | Path) -> list[Claim]:
     if isinstance(table, pd.DataFrame):
         text, place = table_text(table), Place("claims table", 1)
         texts_are_printed = not any(
-            pd.api.types.is_numeric_dtype(table[c]) for c in ("value", "difference") if c in table.columns
+            isinstance(cell, Real) and not isinstance(cell, bool)
+            for column in ("value", "difference")
+            if column in table.columns
+            for cell in table[column].tolist()
+            if not pd.isna(cell)
         )
     else:
         text, place = read_csv_text(Path(table)), Place(Path(table).name, 2)
@@ -52,6 +57,7 @@ def read_claims(table: pd.DataFrame | str | Path) -> list[Claim]:
     check_columns(text, place)
     check_cells(text, place)
     claims: list[Claim] = []
+    text["metric"] = text["metric"].str.lower()
     rows: dict[str, list[str]] = {str(c): text[c].tolist() for c in text.columns}
     labels = [int(label) for label in text.index]
     members: dict[str, list[int]] = {}

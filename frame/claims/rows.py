@@ -282,7 +282,10 @@ class ClaimRows:
             else tuple(float(e) if (e := exact[m]) is not None else float(values[m]) for m in kept)
         )
         if difference:
-            delta, decimals = float(difference), _printed_decimals([difference])
+            delta, decimals = (
+                float(difference),
+                _printed_decimals([c for c in self._cells("difference") if c]),
+            )
             half_width = 0.0 if decimals is None else 0.5 * 10.0**-decimals
         else:
             delta = max(numbers) - min(numbers) if numbers else math.nan
@@ -295,6 +298,15 @@ class ClaimRows:
             if metric == "auroc"
             else (positives or negatives)
         )
+        if overall and numbers and metric != "auroc" and common in (0.0, 1.0) and delta > 0.0:
+            # As a true rate it would allow no difference at all, so it is a rounded one.
+            reason = "; ".join(
+                filter(None, [reason, f"overall value printed as {overall}, weighted mean used"])
+            )
+            overall = ""
+        elif overall and numbers and not min(numbers) <= common <= max(numbers):
+            note = f"overall value {overall} lies outside the subgroup values"
+            reason = "; ".join(filter(None, [reason, note]))
         if not overall and numbers:
             if all_exact:
                 hits = sum((f * w for f, w in zip(fractions, weights, strict=True)), Fraction(0))
@@ -303,6 +315,8 @@ class ClaimRows:
                 common = math.fsum(v * w for v, w in zip(numbers, weights, strict=True)) / sum(weights)
             # Rounding may carry a mean of equal values past their own value, or past 1.
             common, source = min(max(common, min(numbers)), max(numbers)), "weighted mean"
+        if len(kept) < 2 and not difference:
+            delta, common, source = math.nan, math.nan, ""
         if not source and not reason.startswith("not auditable"):
             reason = "not auditable: a difference alone needs an overall value for the common performance"
         return Claim(
@@ -331,11 +345,16 @@ def _decimals(text: str) -> int:
 
 def _printed_decimals(texts: list[str]) -> int | None:
     """Smallest number of decimals among printed values; None when all of them are exact."""
-    rounded = [d for d in map(_decimals, texts) if d <= MOST_DECIMALS]
+    rounded = [d for d in map(_decimals, _not_whole(texts)) if d <= MOST_DECIMALS]
     return min(rounded) if rounded else None
+
+
+def _not_whole(texts: list[str]) -> list[str]:
+    """Leave out a bare 0 or 1: a spreadsheet strips the zeros of 1.00, and nobody rounds to whole rates."""
+    return [t for t in texts if not (_decimals(t) == 0 and number_in(t) in (0.0, 1.0))]
 
 
 def _stored_decimals(texts: list[str]) -> int | None:
     """Largest number of decimals: a stored 0.2 may have been printed as 0.20, a stored 0.23 was not 0.2."""
-    decimals = [_decimals(t) for t in texts]
+    decimals = [_decimals(t) for t in _not_whole(texts)]
     return max(decimals) if decimals and max(decimals) <= MOST_DECIMALS else None

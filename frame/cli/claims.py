@@ -32,8 +32,8 @@ _FILE_WIDTH = 140
 NOTES = (
     "'if fair': mean and 95 % range of the difference that an exactly fair model shows at these counts.",
     "share: that mean in percent of the reported difference; it is not a decomposition.",
-    "q: how often such a model shows the reported difference or more (one-sided), corrected over claims.",
-    "Not exceeding is not fairness. detectable: true difference these counts would reveal with 80 % power.",
+    "q: how often such a model shows that or more (one-sided p), corrected over the claims of a measure.",
+    "Not exceeding is not fairness. detectable: shift of one subgroup found with 80 % power, uncorrected.",
     "Counts of images from patients with several images make a reference too small; see --design-effect.",
 )
 

@@ -87,7 +87,7 @@ class NotEstimable(ValueError):
 
 
 def calibrated_reference(
-    groups: Sequence[Placements], names: Sequence[str], *, patients_known: bool = True
+    groups: Sequence[Placements], names: Sequence[str], *, images_may_repeat: bool = False
 ) -> CalibratedReference:
     """Calibrated reference at the placements of the estimable subgroups.
 
@@ -97,8 +97,9 @@ def calibrated_reference(
         Two or more subgroups, each with a positive and a negative.
     names : sequence of str
         Their names, for flags.
-    patients_known : bool
-        False if no patient ids were given: each image then counts as its own patient.
+    images_may_repeat : bool
+        True if no patient ids were given though patients may have several images: each image then
+        counts as its own patient, and the result is flagged.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def calibrated_reference(
         total_freedom,
         bool(capped.any()),
         large,
-        patients_known,
+        images_may_repeat,
     )
     order = np.argsort(variances, kind="stable")
     law = AurocDifference(Betas(np.full(len(groups), common), variances[order]))
@@ -256,7 +257,7 @@ def _flags(
     freedom: float,
     capped: bool,
     large: NDArray[np.bool_],
-    patients_known: bool,
+    images_may_repeat: bool,
 ) -> list[str]:
     """What has to be said beside the result."""
     flags: list[str] = []
@@ -264,7 +265,7 @@ def _flags(
         flags.append(f"reference unreliable: {freedom:.0f} pooled degrees of freedom, fewer than 10")
     if capped:
         flags.append("reference unreliable: a subgroup is too small for any variance to be estimated")
-    if not patients_known and any(g.repeats for g in groups):
+    if images_may_repeat:
         flags.append("reference unreliable: images repeat but no patient id was given")
     if common >= 0.9 and max(g.n_positive for g in groups) < 20:
         flags.append(

@@ -33,7 +33,7 @@ _LISTED = 16
 # Lattice intervals up to which the second moment is added up over all pairs of them.
 _LISTED_INTERVALS = 250
 # Largest number of subgroups for which the second moment is expanded over subsets.
-_EXPANDED_SUBGROUPS = 10
+_EXPANDED_SUBGROUPS = 14
 
 
 class _Proportion:

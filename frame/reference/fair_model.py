@@ -11,11 +11,11 @@ from numbers import Integral
 
 from frame.errors import InputError
 from frame.reference.exact import DifferenceLaw, difference_law
-from frame.reference.inputs import PROTOCOLS, Counts, check_choice, check_counts, check_number
+from frame.reference.inputs import KAPPA_RANGE, PROTOCOLS, Counts, check_choice, check_counts, check_number
 from frame.reference.simulated import SimulatedDifference
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FairReference:
     """Distribution of a max-min difference under exact fairness at given counts.
 
@@ -140,11 +140,13 @@ def fair_reference(
     draws, seed : int
         Of the paper's protocol; unused by ``exact``.
     kappa : float
-        Standard deviation of the positives' scores over that of the negatives', for ``binormal``.
+        Standard deviation of the positives' scores over that of the negatives', from 0.01 to 100, for
+        ``binormal``.
         ``protocol="paper"`` ranks equal-variance draws, so it ignores this.
     design_effect : float
         What-if for repeated images of one patient, at least 1: AUROC counts are divided by it, a
-        rate's denominators divided and rounded down (never below 1).
+        rate's denominators divided and rounded down (never below 1). The ranked draws of ``binormal``
+        under ``paper`` need whole cases, so there AUROC counts are rounded down too.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def fair_reference(
     """
     check_choice("protocol", protocol, PROTOCOLS)
     counts = check_counts(value, n_positive, n_negative, measure, method, design_effect)
-    check_number("kappa", kappa, 0.0, math.inf, above=True, below=True)
+    check_number("kappa", kappa, *KAPPA_RANGE)
     return reference_from_counts(
         counts,
         protocol=protocol,

@@ -18,6 +18,10 @@ METHODS = {
     "fpr": ("binomial",),
 }
 PROTOCOLS = ("exact", "paper")
+#: Counts beyond this would leave the range of whole numbers that the lattice is computed in.
+LARGEST_COUNT = 10**9
+#: Ratios of score deviations that the variance formula is asked for.
+KAPPA_RANGE = (0.01, 100.0)
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,9 @@ def check_count(name: str, given: object) -> int:
     if not float(given).is_integer():
         raise InputError(f"{name} is {float(given):g}, a fraction; {allowed}.")
     count = int(float(given))
-    if count < 1:
-        raise InputError(f"{name} is {count}; {allowed}.")
+    if not 1 <= count <= LARGEST_COUNT:
+        limit = "" if count < 1 else f" and at most {LARGEST_COUNT:,}"
+        raise InputError(f"{name} is {count}; {allowed}{limit}.")
     return count
 
 
@@ -161,7 +166,7 @@ def check_counts(
     """
     chosen = check_method(measure, method)
     common = check_number("value", value, 0.0, 1.0)
-    effect = check_number("design_effect", design_effect, 1.0, math.inf)
+    effect = check_number("design_effect", design_effect, 1.0, math.inf, below=True)
     positives = () if measure == "fpr" else _check_counts("n_positive", n_positive)
     negatives = () if measure == "tpr" else _check_counts("n_negative", n_negative)
     if measure == "auroc" and len(positives) != len(negatives):

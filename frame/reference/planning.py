@@ -9,7 +9,7 @@ from itertools import product
 
 from frame.errors import InputError
 from frame.reference.exact import difference_law
-from frame.reference.inputs import Counts, check_counts, check_number
+from frame.reference.inputs import KAPPA_RANGE, Counts, check_counts, check_number
 from frame.reference.roots import crossing, probit_difference
 
 #: A margin asks for every assignment of subgroups to two values: at most this many subgroups.
@@ -56,7 +56,7 @@ def detectable_difference(
     counts = check_counts(value, n_positive, n_negative, measure, method, design_effect)
     check_number("power", power, 0.0, 1.0, above=True, below=True)
     check_number("alpha", alpha, 0.0, 1.0, above=True, below=True)
-    check_number("kappa", kappa, 0.0, math.inf, above=True, below=True)
+    check_number("kappa", kappa, *KAPPA_RANGE)
     return detectable_at(counts, power=power, alpha=alpha, kappa=kappa)
 
 
@@ -87,7 +87,9 @@ def _smallest_shift(counts: Counts, chosen: int, critical: float, power: float, 
         """Reached power minus the target on the probit scale, where it is nearly a straight line."""
         moved = value - shift if value - shift >= 0.0 else min(1.0, value + shift)
         values = [moved if i == chosen else value for i in range(counts.n_subgroups)]
-        return probit_difference(difference_law(counts, kappa, values).exceedance(critical), power)
+        return probit_difference(
+            difference_law(counts, kappa, values).exceedance(critical, min(1e-9, 0.25 * critical)), power
+        )
 
     # Downwards as far as 0; only if that is not enough, upwards.
     if value > 0.0 and excess(value) >= 0.0:

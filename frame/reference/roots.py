@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from scipy.special import ndtri
 
-
 # A law without spread must not stop a search for a bracket.
 _SMALLEST_STEP = 1e-3
 

@@ -7,6 +7,7 @@ paper prints.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from frame.reference.inputs import Counts
 from frame.reference.variances import clip_value, hanley_mcneil_variance
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class SimulatedDifference:
@@ -34,8 +36,11 @@ class SimulatedDifference:
 
     def __init__(self, counts: Counts, draws: int, seed: int) -> None:
         generator = np.random.RandomState(seed)
+        self._events: list[tuple[Integers, int]] = []
         if counts.method == "binomial":
-            values = [generator.binomial(n, counts.value, draws) / n for n in counts.denominators]
+            for n in counts.denominators:
+                self._events.append((generator.binomial(n, counts.value, draws).astype(np.int64), n))
+            values = [events / n for events, n in self._events]
         elif counts.method == "hanley-mcneil":
             sd = np.sqrt(hanley_mcneil_variance(counts.value, counts.n_positive, counts.n_negative))
             values = [np.clip(generator.normal(counts.value, float(s), draws), 0.0, 1.0) for s in sd]
@@ -58,7 +63,15 @@ class SimulatedDifference:
         return float(np.std(self.differences, ddof=1)) if len(self.differences) > 1 else 0.0
 
     def exceedance(self, delta: float | Fraction, tolerance: float = 1e-9) -> float:
-        """``(1 + #{G_b >= delta}) / (B + 1)``; draws within ``tolerance`` below ``delta`` count."""
+        """``(1 + #{G_b >= delta}) / (B + 1)``; draws within ``tolerance`` below ``delta`` count.
+
+        A Fraction is compared with the drawn counts of a rate in whole numbers.
+        """
+        if isinstance(delta, Fraction) and self._events:
+            common = math.lcm(*(n for _, n in self._events), delta.denominator)
+            places = np.stack([events.astype(object) * (common // n) for events, n in self._events])
+            reached = int(np.count_nonzero(places.max(axis=0) - places.min(axis=0) >= int(delta * common)))
+            return (1 + reached) / (len(self.differences) + 1)
         reached = int(np.count_nonzero(self.differences >= float(delta) - tolerance))
         return (1 + reached) / (len(self.differences) + 1)
 

@@ -107,8 +107,11 @@ class Betas:
         self.a: Floats = mean * total
         self.b: Floats = (1.0 - mean) * total
         self.at_zero: Floats = np.asarray(betainc(self.a, self.b, SMALLEST_DISTANCE), dtype=np.float64)
-        self._low: Floats = np.asarray(betaincinv(self.a, self.b, _LEFT_OUT), dtype=np.float64)
-        self._high: Floats = np.asarray(betainccinv(self.a, self.b, _LEFT_OUT), dtype=np.float64)
+        # The inverse fails or stops short for some shapes; a bound that leaves out more is not one.
+        low = np.asarray(betaincinv(self.a, self.b, _LEFT_OUT), dtype=np.float64)
+        high = np.asarray(betainccinv(self.a, self.b, _LEFT_OUT), dtype=np.float64)
+        self._low: Floats = np.where(betainc(self.a, self.b, low) <= 100.0 * _LEFT_OUT, low, 0.0)
+        self._high: Floats = np.where(betaincc(self.a, self.b, high) <= 100.0 * _LEFT_OUT, high, 1.0)
         self._triples = list(
             zip((self.a + self.b + 1.0).tolist(), self._low.tolist(), self._high.tolist(), strict=True)
         )

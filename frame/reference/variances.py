@@ -59,13 +59,10 @@ def hanley_mcneil_variance(value: ArrayLike, n_positive: ArrayLike, n_negative: 
     a = clip_value(value)
     positives = np.asarray(n_positive, dtype=np.float64)
     negatives = np.asarray(n_negative, dtype=np.float64)
-    two_positives = a / (2.0 - a)
-    two_negatives = 2.0 * a * a / (1.0 + a)
-    total = (
-        a * (1.0 - a)
-        + (positives - 1.0) * (two_positives - a * a)
-        + (negatives - 1.0) * (two_negatives - a * a)
-    )
+    # Q1 - A^2 and Q2 - A^2, multiplied out: near A = 1 the differences would lose their digits.
+    two_positives = a * (1.0 - a) ** 2 / (2.0 - a)
+    two_negatives = a * a * (1.0 - a) / (1.0 + a)
+    total = a * (1.0 - a) + (positives - 1.0) * two_positives + (negatives - 1.0) * two_negatives
     return np.asarray(total / (positives * negatives), dtype=np.float64)
 
 
@@ -96,16 +93,17 @@ def binormal_variance(value: ArrayLike, n_positive: ArrayLike, n_negative: Array
     negatives = np.asarray(n_negative, dtype=np.float64)
     h = ndtri(a)
 
-    def both_right(correlation: float) -> Floats:
+    def excess(correlation: float) -> Floats:
+        """B(rho) - A^2."""
         slope = np.sqrt((1.0 - correlation) / (1.0 + correlation))
-        return np.asarray(a - 2.0 * owens_t(h, slope), dtype=np.float64)
+        return np.asarray(a * (1.0 - a) - 2.0 * owens_t(h, slope), dtype=np.float64)
 
     # The share of the variance of a positive-negative difference that comes from the shared case.
     shared_negative = 1.0 / (1.0 + kappa * kappa)
     shared_positive = kappa * kappa / (1.0 + kappa * kappa)
     total = (
         a * (1.0 - a)
-        + (positives - 1.0) * (both_right(shared_negative) - a * a)
-        + (negatives - 1.0) * (both_right(shared_positive) - a * a)
+        + (positives - 1.0) * excess(shared_negative)
+        + (negatives - 1.0) * excess(shared_positive)
     )
     return np.asarray(total / (positives * negatives), dtype=np.float64)

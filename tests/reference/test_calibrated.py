@@ -216,7 +216,7 @@ def test_flags():
     few = flags_of([cohort(13, 12), cohort(14, 12)])
     assert not few.reliable
     assert "pooled degrees of freedom, fewer than 10" in few.flags[0]
-    ids_lost = flags_of(COHORTS["repeats"], patients_known=False)
+    ids_lost = flags_of(COHORTS["repeats"], images_may_repeat=True)
     assert "reference unreliable: images repeat but no patient id was given" in ids_lost.flags
     ruled = flags_of(
         [cohort(1, 2000, repeats=False), cohort(2, 2000, repeats=False), cohort(3, 20, repeats=False)]
