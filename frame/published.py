@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KAPPAS = {"p_kappa_1": 1.0, "p_kappa_1_25": 1.25, "p_kappa_1_5": 1.5}
 #: The kappa of ``method="binormal"``.
 MAIN_KAPPA = 1.25
+#: More subgroups than this are no comparison that a reader could follow, and no law computed in time.
+_MOST_SUBGROUPS = 60
 METHODS = ("auto", "hanley-mcneil", "binormal", "binomial")
 
 COLUMNS = (
@@ -220,6 +222,8 @@ def _audit_one(claim: Claim, settings: _Settings) -> dict[str, Any]:
             f"not auditable: a margin is computed for at most {LARGEST_MARGIN_SUBGROUPS} subgroups, "
             f"this claim has {len(claim.subgroups)}"
         )
+    if claim.auditable and _too_much_work(claim):
+        reason = "not auditable: so many subgroups and cases are not computed exactly"
     auditable = not reason.startswith("not auditable")
     row |= {
         "claim_id": claim.claim_id,
@@ -265,6 +269,16 @@ def _audit_one(claim: Claim, settings: _Settings) -> dict[str, Any]:
         for column, kappa in KAPPAS.items():
             row[column] = _exceedance(band, "exact", delta, settings.margin, kappa)
     return row
+
+
+def _too_much_work(claim: Claim) -> bool:
+    """Whether the spread of the law, quadratic in the lattice of many subgroups, would take minutes."""
+    k = len(claim.subgroups)
+    if claim.measure == "auroc":
+        return k > _MOST_SUBGROUPS
+    spread = claim.overall * (1.0 - claim.overall)
+    lattice = sum(min(n + 1.0, 23.0 * math.sqrt(n * spread) + 50.0) for n in claim.denominators)
+    return k > _MOST_SUBGROUPS or (k > 14 and lattice**2 * k > 1e9)
 
 
 def _share(reference: float, difference: float) -> float:

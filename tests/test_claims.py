@@ -293,3 +293,61 @@ def test_rows_are_counted_as_in_a_spreadsheet(tmp_path):
 def test_short_rows_are_blank_to_their_end(tmp_path):
     lines = [HEADER, "a,tpr,x,0.5,10", "a,tpr,y,0.5,10"]
     assert read_claims(write(tmp_path, lines))[0].n_positive == (10, 10)
+
+
+@pytest.mark.parametrize("row", [2, 3])
+def test_a_row_longer_than_the_header_is_refused_wherever_it_stands(tmp_path, row):
+    lines = [HEADER, *GOOD]
+    lines[row - 1] += ",0,86"
+    with pytest.raises(InputError, match=f"row {row}: .* cells"):
+        read_claims(write(tmp_path, lines))
+
+
+def test_a_quote_left_open_swallows_no_row(tmp_path):
+    lines = [HEADER + ",source_table", *(r + ',"Table 1"' for r in GOOD)]
+    lines[2] = lines[2].removesuffix('"')
+    with pytest.raises(InputError, match="line break"):
+        read_claims(write(tmp_path, lines))
+
+
+def test_a_thousands_point_is_no_count(tmp_path):
+    with pytest.raises(
+        InputError, match=r"row 2, column 'n_negative': '1\.000' is a count with a thousands separator"
+    ):
+        read_claims(write(tmp_path, replaced(1, "910", "1.000")))
+
+
+def test_a_prevalence_in_scientific_notation_is_quick(tmp_path):
+    text = (
+        "claim_id,metric,subgroup,value,n_total,prevalence\na,fpr,x,0.5,50,1e-9999999\na,fpr,y,0.5,15,5e-1\n"
+    )
+    assert claims_of(text, tmp_path)["a"].n_negative == (50, 7)
+
+
+def test_no_case_of_a_class_leaves_the_subgroup_out(tmp_path):
+    text = "claim_id,metric,subgroup,tp,fn\na,tpr,x,0,0\na,tpr,y,5,5\na,tpr,z,6,4\n"
+    assert claims_of(text, tmp_path)["a"].reason == "subgroup 'x' left out (0 positives)"
+
+
+def test_columns_are_named_in_any_case():
+    table = pd.DataFrame({"Claim_ID": "a", "METRIC": "tpr", " subgroup ": ["x", "y"], "Value": [0.8, 0.85]})
+    claim = read_claims(table.assign(N_positive=[10, 12]))[0]
+    assert (claim.decimals, claim.values) == (2, (0.8, 0.85))
+    with pytest.raises(InputError, match="'value' stands there twice"):
+        read_claims(table.assign(N_positive=[10, 12], value=0.5))
+
+
+@pytest.mark.parametrize("table", [None, 5, [], {}, b"x"])
+def test_what_is_no_table_is_named(table):
+    with pytest.raises(InputError, match=f"is a {type(table).__name__}"):
+        read_claims(table)
+
+
+def test_an_overall_value_outside_its_subgroups_is_said(tmp_path):
+    claim = read_claims(write(tmp_path, [HEADER, *(r.replace("0.84", "0.94") for r in GOOD[:2])]))[0]
+    assert claim.reason == "overall value 0.94 lies outside the subgroup values"
+    assert claim.auditable
+    rates = [HEADER, "a,tpr,x,1.000,1900,,1.000", "a,tpr,y,0.992,120,,1.000"]
+    rounded = read_claims(write(tmp_path, rates, "rates.csv"))[0]
+    assert rounded.overall_source == "weighted mean"
+    assert rounded.reason == "overall value printed as 1.000, weighted mean used"

@@ -184,3 +184,61 @@ def test_works_from_another_folder_without_term(tmp_path, claims):
     assert result.returncode == 0
     assert "1 of 4 claims exceed" in result.stdout
     assert result.stderr == ""
+
+
+def test_out_replaces_ordinary_files_only(claims, tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    result = run("audit", claims, "--out", pipe)
+    assert (result.exit_code, pipe.is_fifo()) == (2, True)
+    assert "no ordinary file" in result.stderr
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old", encoding="utf-8")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    assert run("audit", claims, "--out", link).exit_code == 0
+    assert link.is_symlink()
+    assert real.read_text(encoding="utf-8").startswith("claim_id")
+    assert real.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_cannot_steer_the_terminal(tmp_path):
+    path = tmp_path / "odd.csv"
+    text = TEMPLATE.replace("values-and-counts", "\x1b[2J[bold]x|y")
+    path.write_text(text, encoding="utf-8")
+    for form in ("table", "markdown"):
+        shown = run("audit", path, "--format", form).stdout
+        assert "\x1b" not in shown
+        assert "[bold]" in shown
+    path.write_text(text.replace("auroc", "\x1b[2J"), encoding="utf-8")
+    assert "\x1b" not in run("audit", path).stderr
+
+
+def test_letters_that_the_terminal_lacks(claims):
+    claims.write_text(TEMPLATE.replace("values-and-counts", "müde 日本"), encoding="utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    for form in ("table", "csv"):
+        result = frame_process("audit", str(claims), "--format", form, env=environment)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_one_sentence(claims):
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "frame", "audit", str(claims), "--format", "csv"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert result.returncode == 2
+    assert result.stderr.startswith("frame: the output cannot be written")
+
+
+def test_an_early_reader_is_no_failure():
+    command = f"{sys.executable} -m frame audit {DATA / 'published_claims.csv'} --format csv | head -c 10"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")

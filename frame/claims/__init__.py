@@ -15,6 +15,7 @@ from frame.claims.cells import check_cells, check_columns
 from frame.claims.columns import TEMPLATE
 from frame.claims.files import Place, read_csv_text, table_text
 from frame.claims.rows import Claim, ClaimRows
+from frame.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,17 +44,26 @@ def read_claims(table: pd.DataFrame | str | Path) -> list[Claim]:
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
-        text, place = table_text(table), Place("claims table", 1)
+        names = [str(c).strip().lower() for c in table.columns]
+        repeated = sorted({n for n in names if names.count(n) > 1})
+        if repeated:
+            raise InputError(f"claims table: column '{repeated[0]}' stands there twice; keep one.")
+        named = table.set_axis(names, axis=1)
+        text, place = table_text(named), Place("claims table", 1)
         texts_are_printed = not any(
             isinstance(cell, Real) and not isinstance(cell, bool)
             for column in ("value", "difference")
-            if column in table.columns
-            for cell in table[column].tolist()
+            if column in names
+            for cell in named[column].tolist()
             if not pd.isna(cell)
         )
-    else:
+    elif isinstance(table, (str, Path)):
         text, place = read_csv_text(Path(table)), Place(Path(table).name, 2)
         texts_are_printed = True
+    else:
+        raise InputError(
+            f"the table of claims is a {type(table).__name__}; give a DataFrame or the path of a CSV file."
+        )
     check_columns(text, place)
     check_cells(text, place)
     claims: list[Claim] = []

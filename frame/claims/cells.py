@@ -87,6 +87,10 @@ def _count_problem(cell: str) -> str:
         return "no number; it must be a whole number of cases"
     if number < 0:
         return "negative; it must be a whole number of cases, 0 or more"
+    if re.fullmatch(r"\d{1,3}(\.000)+", cell):
+        return "a count with a thousands separator, or with decimals; write digits only"
+    if math.isinf(number):
+        return "no number; it must be a whole number of cases"
     if not number.is_integer():
         return "a fraction; it must be a whole number of cases"
     return "" if number <= LARGEST_COUNT else f"larger than {LARGEST_COUNT:,}; it must be a number of cases"

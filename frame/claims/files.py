@@ -51,15 +51,13 @@ def read_csv_text(path: Path) -> pd.DataFrame:
     InputError
         If the file is missing, empty, not text or not a table.
     """
-    import pandas as pd
-
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path.name}: there is no such file; check the name and the folder.") from None
-    except OSError as problem:
-        reason = (problem.strerror or "it cannot be read").lower()
-        raise InputError(f"{path.name}: the file cannot be opened ({reason}).") from None
+    except (OSError, ValueError) as problem:
+        reason = (getattr(problem, "strerror", None) or "it cannot be read").lower()
+        raise InputError(f"{path.name or path}: the file cannot be opened ({reason}).") from None
     if raw.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise InputError(
             f"{path.name}: this is a spreadsheet, whatever its name ends with; "
@@ -88,34 +86,50 @@ def read_csv_text(path: Path) -> pd.DataFrame:
             f"{path.name}: the first line has no comma, semicolon or tab, so it is no table of claims; "
             "'frame audit --template' prints an example to fill in."
         )
-    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator))]
-    repeated = [name for number, name in enumerate(names) if name and name in names[:number]]
-    if repeated:
-        raise InputError(f"{path.name}: column '{repeated[0]}' stands there twice; keep one.")
-    try:
-        table = pd.read_csv(
-            StringIO(body),
-            sep=separator,
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            index_col=False,
-            skip_blank_lines=False,
-        )
-    except (pd.errors.ParserError, ValueError) as problem:
-        line = re.search(r"line (\d+)", str(problem))
-        where = f"row {int(line.group(1)) + skipped} has" if line else "some rows have"
-        raise InputError(
-            f"{path.name}: {where} more cells than the header; "
-            "put text that contains the separator in double quotes."
-        ) from None
-    table = _stripped(table.fillna(""))
+    table = _records(body, separator, Place(path.name, skipped + 1))
     table.index = table.index + skipped
     if separator == ";":
         for column in (c for c in SHARE_COLUMNS if c in table.columns):
             table[column] = table[column].str.replace(r"^([+-]?\d*),(\d+)$", r"\1.\2", regex=True)
     # Lines of separators only, as spreadsheets leave them at the end, hold nothing.
     return table[(table != "").any(axis=1)]
+
+
+def _records(body: str, separator: str, place: Place) -> pd.DataFrame:
+    """Split text into cells; a row longer than the header or an open quote is an error, not a guess."""
+    import pandas as pd
+
+    try:
+        records = [
+            [cell.strip() for cell in record]
+            for record in csv.reader(StringIO(body, newline=None), delimiter=separator)
+        ]
+    except csv.Error as problem:
+        raise InputError(f"{place.name}: the file cannot be split into cells ({problem}).") from None
+    names = [name.lower() for name in records[0]]
+    while names and not names[-1]:
+        names.pop()
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{place.name}: column '{name}' stands there twice; keep one.")
+        seen.add(name)
+    rows: list[list[str]] = []
+    for number, record in enumerate(records[1:], start=1):
+        while len(record) > len(names) and not record[-1]:
+            record.pop()
+        if len(record) > len(names):
+            raise InputError(
+                f"{place.at(number)}: {len(record)} cells are more cells than the header's {len(names)}; "
+                "put text that contains the separator in double quotes."
+            )
+        if any("\n" in cell or "\r" in cell for cell in record):
+            raise InputError(
+                f"{place.at(number)}: a cell holds a line break; a double quote may have been left open. "
+                "Write each cell on one line."
+            )
+        rows.append(record + [""] * (len(names) - len(record)))
+    return pd.DataFrame(rows, columns=names, dtype=str)
 
 
 def _stripped(table: pd.DataFrame) -> pd.DataFrame:

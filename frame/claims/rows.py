@@ -134,7 +134,11 @@ class ClaimRows:
         direction = self._one("claim_direction", "direction")
         n_positive, n_negative, exact = self._counts(metric)
         values = self._cells("value")
-        self._check_values(values, exact, difference, metric)
+        needed = (
+            [n_positive] if metric == "tpr" else [n_negative] if metric == "fpr" else [n_positive, n_negative]
+        )
+        empty = [any(counts[m] == 0 for counts in needed) for m in range(len(values))]
+        self._check_values(values, exact, difference, empty)
         looked_for = [c.lower() == NOT_PRINTED for c in self._cells("provenance")]
         self._check_denominators(metric, n_positive, n_negative, looked_for)
         return self._assemble(
@@ -163,7 +167,7 @@ class ClaimRows:
                 "n_negative": fp + tn if fp is not None and tn is not None else None,
             }
             if total is not None and prevalence[member]:
-                share = Fraction(prevalence[member])
+                share = _fraction(prevalence[member])
                 derived = math.floor(total * share + Fraction(1, 2))
                 known = {
                     "n_positive": derived if known["n_positive"] is None else known["n_positive"],
@@ -195,7 +199,7 @@ class ClaimRows:
         return positives, negatives, exact
 
     def _check_values(
-        self, values: list[str], exact: list[Fraction | None], difference: str, metric: str
+        self, values: list[str], exact: list[Fraction | None], difference: str, empty: list[bool]
     ) -> None:
         for member, (value, counted) in enumerate(zip(values, exact, strict=True)):
             if (
@@ -214,10 +218,9 @@ class ClaimRows:
                 0, "difference", "both a difference and subgroup values are given; give one of them."
             )
         looked_for = [c.lower() == NOT_PRINTED for c in self._cells("provenance")]
-        denominators = self._cells({"tpr": "n_positive", "fpr": "n_negative"}.get(metric, "n_positive"))
         for member, present in enumerate(has_value):
             lacking = not present and not difference and not looked_for[member]
-            if lacking and denominators[member] != "0":
+            if lacking and not empty[member]:
                 raise self._fail(
                     member,
                     "value",
@@ -335,6 +338,12 @@ class ClaimRows:
             direction=direction,
             reason=reason,
         )
+
+
+def _fraction(text: str) -> Fraction:
+    """A number as it is written; in scientific notation, as it is stored."""
+    plain = re.fullmatch(r"[+-]?\d{0,20}\.?\d{0,40}", text)
+    return Fraction(text) if plain else Fraction(float(text))
 
 
 def _decimals(text: str) -> int:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from frame import __version__
+from frame.cli.text import printable
 from frame.errors import InputError
 
 #: Exit codes: it ran; --fail-on found what it looks for; the input was wrong.
 RAN, FOUND, WRONG_INPUT = 0, 1, 2
+#: After Ctrl-C, and for what should never happen.
+INTERRUPTED, DEFECT = 130, 70
 
 application = typer.Typer(
     name="frame",
@@ -144,20 +150,49 @@ def _audit(
 
 
 def _stop(sentence: str) -> NoReturn:
-    typer.echo(f"frame: {sentence}", err=True)
+    typer.echo(f"frame: {printable(sentence)[:1000]}", err=True)
     raise typer.Exit(WRONG_INPUT)
 
 
 def main() -> None:
-    """Run the command line; a closed pipe or an interrupt ends it without a traceback."""
+    """Run the command line: every way out has its exit code, and none is a traceback."""
+    if sys.stdout is None or sys.stderr is None:
+        sys.exit(WRONG_INPUT)  # there is nowhere to say anything
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal without the letter shows its escape.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        application()
-    except KeyboardInterrupt:
-        typer.echo("frame: interrupted; nothing was written.", err=True)
-        sys.exit(130)
+        code = application(standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Exit as ended:
+        code = ended.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = _say("interrupted; nothing was written.", INTERRUPTED)
     except BrokenPipeError:
-        # The reader (head, less) has gone: point the rest of the output nowhere.
-        import os
+        code = _silence()
+    except OSError as problem:
+        code = _say(
+            f"the output cannot be written ({(problem.strerror or 'unknown reason').lower()}).", WRONG_INPUT
+        )
+    except Exception as problem:
+        show = getattr(problem, "show", None)
+        if show is not None:  # an option that the command line does not know
+            show()
+            code = getattr(problem, "exit_code", WRONG_INPUT)
+        else:
+            told = f"{type(problem).__name__}: {problem}"
+            code = _say(f"this is a defect of frame, not of your input ({told}).", DEFECT)
+    sys.exit(code or RAN)
 
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(RAN)
+
+def _say(sentence: str, code: int) -> int:
+    with suppress(OSError):
+        typer.echo(f"frame: {printable(sentence)[:1000]}", err=True)
+    return code
+
+
+def _silence() -> int:
+    """The reader (head, less) has gone: point the rest of the output nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return RAN

@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from frame.cli.text import printable
 from frame.errors import InputError
 from frame.published import audit_claims
 from frame.verdicts import MEASURE_NAMES, measure_name, probability, short_verdict, verdict_sentence
@@ -73,8 +74,8 @@ def run(
         If the input, an option or the output path is wrong; nothing has been written then.
     """
     chosen = _format(out, form)
-    if out is not None and out.exists() and path.exists() and out.samefile(path):
-        raise InputError(f"--out is '{out.name}', the table of claims itself; give another file.")
+    if out is not None:
+        out = _target(out, path)
     with _progress() as progress:
         result = audit_claims(
             path,
@@ -88,9 +89,8 @@ def run(
     exceeding = int(result["exceeds"].fillna(False).sum())
     if out is not None:
         _write(out, _text(result, chosen, alpha, _FILE_WIDTH))
-        Console(stderr=True, highlight=False).print(
-            f"{summary_line(result)}\nWritten to {out}.", soft_wrap=True
-        )
+        said = Text(f"{summary_line(result)}\nWritten to {printable(str(out))}.")
+        Console(stderr=True, highlight=False).print(said, soft_wrap=True)
     elif chosen == "table":
         console = Console(highlight=False)
         _print(console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH), result, alpha)
@@ -111,6 +111,28 @@ def _format(out: Path | None, form: str | None) -> str:
             "end it with .csv, .json, .md or .txt, or give --format table, csv, json or markdown."
         )
     return _ENDINGS[out.suffix.lower()]
+
+
+def _target(out: Path, path: Path) -> Path:
+    """File that --out names: behind a link, an ordinary file, writable, and not the input."""
+    try:
+        out = out.resolve()
+        if not out.exists():
+            return out
+        if path.exists() and out.samefile(path):
+            raise InputError(f"--out is '{out.name}', the table of claims itself; give another file.")
+        if not out.is_file():
+            raise InputError(
+                f"--out is '{out.name}', no ordinary file; leave --out away to print the result."
+            )
+        if not os.access(out, os.W_OK):
+            raise InputError(f"--out: '{out.name}' may not be written to; give another file.")
+    except (OSError, ValueError, RuntimeError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        reason = (getattr(problem, "strerror", None) or "it cannot be reached").lower()
+        raise InputError(f"--out: '{out.name[:60]}' cannot be written ({reason}).") from None
+    return out
 
 
 @contextmanager
@@ -141,7 +163,7 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
 def _write(out: Path, text: str) -> None:
     """Write to a temporary name in the same folder and rename, so that no half file is ever read."""
     try:
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part")
+        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".part")
     except OSError as problem:
         reason = (problem.strerror or "it cannot be written").lower()
         raise InputError(f"--out: '{out}' cannot be written ({reason}).") from None
@@ -152,7 +174,7 @@ def _write(out: Path, text: str) -> None:
         # A temporary file is private; the result gets the rights any new file would have.
         mask = os.umask(0)
         os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        temporary.chmod(out.stat().st_mode & 0o777 if out.exists() else 0o666 & ~mask)
         temporary.replace(out)
     except OSError as problem:
         reason = (problem.strerror or "it cannot be written").lower()
@@ -237,7 +259,10 @@ def _rows(result: pd.DataFrame) -> list[dict[str, Any]]:
     import pandas as pd
 
     missing = float("nan")
-    return [{k: (missing if v is pd.NA else v) for k, v in row.items()} for row in _records(result)]
+    rows = [{k: (missing if v is pd.NA else v) for k, v in row.items()} for row in _records(result)]
+    for row in rows:
+        row["claim_id"], row["reason"] = printable(str(row["claim_id"])), printable(str(row["reason"]))
+    return rows
 
 
 def _print(console: Console, result: pd.DataFrame, alpha: float) -> None:
@@ -278,7 +303,14 @@ def _print_table(console: Console, rows: list[dict[str, Any]]) -> None:
 def _markdown(result: pd.DataFrame, alpha: float) -> str:
     rows = _rows(result)
     lines = ["| " + " | ".join(_HEADINGS) + " |", "|" + " --- |" * len(_HEADINGS)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in rows]
+    lines += [
+        "| "
+        + " | ".join(
+            cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in _cells(row)
+        )
+        + " |"
+        for row in rows
+    ]
     lines += [
         "",
         f"**{summary_line(result)}** {_settings_line(result, alpha)}",

@@ -302,7 +302,7 @@ class RateDifference:
             # A common rate of exactly 0 or 1 never shows a difference: a single case is critical.
             return 1.0 / max(n for n, _ in self._pairs)
         return self._smallest_attainable(
-            lambda d: -probit_difference(self.exceedance(d, tolerance) - 1e-12, alpha), 1.0 - alpha
+            lambda d: -probit_difference(self.exceedance(d, tolerance) * (1.0 - 1e-9), alpha), 1.0 - alpha
         )
 
     def _smallest_attainable(self, margin: Callable[[float], float], level: float) -> float | None:

@@ -170,13 +170,13 @@ def fair_reference(
     return reference_from_counts(
         counts,
         protocol=protocol,
-        draws=_check_whole("draws", draws, 1),
-        seed=_check_whole("seed", seed, 0),
+        draws=_check_whole("draws", draws, 1, 10**7),
+        seed=_check_whole("seed", seed, 0, 2**32 - 1),
         kappa=float(kappa),
     )
 
 
-def _check_whole(name: str, given: object, smallest: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, Integral) or int(given) < smallest:
-        raise InputError(f"{name} is {given!r}; it must be a whole number, {smallest} or more.")
+def _check_whole(name: str, given: object, smallest: int, largest: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, Integral) or not smallest <= int(given) <= largest:
+        raise InputError(f"{name} is {given!r}; it must be a whole number from {smallest} to {largest:,}.")
     return int(given)

@@ -91,7 +91,10 @@ def check_number(
     """Return ``given`` as a float inside [low, high]; ``above``/``below`` exclude the end."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise InputError(f"{name} is {given!r}; it must be a number.")
-    number = float(given)
+    try:
+        number = float(given)
+    except OverflowError:
+        raise InputError(f"{name} is larger than any number that can be computed with.") from None
     inside = (low < number if above else low <= number) and (number < high if below else number <= high)
     if not inside:
         if high == math.inf:
@@ -110,11 +113,20 @@ def check_number(
 def check_count(name: str, given: object) -> int:
     """Return a count of at least 1 as an int; fractions, negatives and blanks are errors."""
     allowed = "it must be a whole number of cases, 1 or more"
-    if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(float(given)):
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, Real)
+        or given != given
+        or given in (math.inf, -math.inf)
+    ):
         raise InputError(f"{name} is {given!r}; {allowed}.")
-    if not float(given).is_integer():
-        raise InputError(f"{name} is {float(given):g}, a fraction; {allowed}.")
-    count = int(float(given))
+    try:
+        number = float(given)
+    except OverflowError:
+        raise InputError(f"{name} is larger than any count; {allowed}.") from None
+    if not number.is_integer():
+        raise InputError(f"{name} is {number:g}, a fraction; {allowed}.")
+    count = int(number)
     if not 1 <= count <= LARGEST_COUNT:
         limit = "" if count < 1 else f" and at most {LARGEST_COUNT:,}"
         raise InputError(f"{name} is {count}; {allowed}{limit}.")
@@ -124,7 +136,13 @@ def check_count(name: str, given: object) -> int:
 def _check_counts(name: str, given: object) -> tuple[int, ...]:
     if given is None:
         raise InputError(f"{name} is missing; give one count per subgroup.")
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+    unordered = isinstance(given, (str, bytes, bytearray, set, frozenset, dict))
+    if (
+        unordered
+        or not hasattr(given, "__iter__")
+        or not hasattr(given, "__len__")
+        or getattr(given, "ndim", 1) != 1
+    ):
         raise InputError(f"{name} is {given!r}; give a list with one count per subgroup.")
     counts = tuple(check_count(f"{name}[{i}]", entry) for i, entry in enumerate(given))
     if len(counts) < 2:

@@ -13,7 +13,7 @@ from frame.reference.inputs import KAPPA_RANGE, Counts, check_counts, check_numb
 from frame.reference.roots import crossing, probit_difference
 
 #: A margin asks for every assignment of subgroups to two values: at most this many subgroups.
-LARGEST_MARGIN_SUBGROUPS = 12
+LARGEST_MARGIN_SUBGROUPS = 8
 
 
 def detectable_difference(
