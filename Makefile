@@ -59,8 +59,10 @@ env: $(READY) ## make the environment .venv
 
 # --- what a reader and a contributor run ---------------------------------------------------------------------
 
+# All pages every time: a change in the package or in data/ changes pages whose own source is the same.
 book: $(READY) ## compute and build the book; ends by printing where to open it
-	@$(BIN)/jupyter-book build . -W --keep-going --quiet
+	@$(BIN)/jupyter-book build . --all -W --keep-going --quiet
+	@touch $(PAGE)
 	@echo "The book is built. Open $(CURDIR)/$(PAGE) in a browser; it needs no network."
 
 # One worker per file: a notebook's cells run in order in one kernel of their own.
