@@ -119,7 +119,7 @@ def audit_claims(
     design_effect : float
         What-if for repeated images of one patient, at least 1.
     progress : callable, optional
-        Called with the number of claims done and their total.
+        Called with the number of steps done and their total, two steps a claim.
 
     Returns
     -------
@@ -159,11 +159,11 @@ def audit_claims(
     for done, claim in enumerate(claims):
         rows.append(_audit_one(claim, settings))
         if progress is not None:
-            progress(done + 1, len(claims))
+            progress(done + 1, 2 * len(claims))
     result = pd.DataFrame(rows, columns=list(COLUMNS))
     exact_p = [_exact_p(claim, settings, row) for claim, row in zip(claims, rows, strict=True)]
     _add_family_verdicts(result, exact_p, settings.alpha)
-    _add_detectable(result, claims, settings)
+    _add_detectable(result, claims, settings, progress)
     result["reading"] = [
         reading(direction, exceeds, detectable, observed)
         for direction, exceeds, detectable, observed in zip(
@@ -330,7 +330,12 @@ def _add_family_verdicts(result: pd.DataFrame, exact_p: list[float], alpha: floa
             result.loc[rows[made], name] = values[made]
 
 
-def _add_detectable(result: pd.DataFrame, claims: list[Claim], settings: _Settings) -> None:
+def _add_detectable(
+    result: pd.DataFrame,
+    claims: list[Claim],
+    settings: _Settings,
+    progress: Callable[[int, int], None] | None,
+) -> None:
     """Beside every claim that does not exceed: what its counts could have shown."""
     found: list[float] = []
     for claim, status, exceeds in zip(claims, result["status"], result["exceeds"], strict=True):
@@ -339,6 +344,8 @@ def _add_detectable(result: pd.DataFrame, claims: list[Claim], settings: _Settin
             found.append(_detectable(_counts_of(claim, settings), settings.alpha))
         else:
             found.append(math.nan)
+        if progress is not None:
+            progress(len(claims) + len(found), 2 * len(claims))
     result["detectable_80"] = found
 
 

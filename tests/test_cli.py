@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -104,7 +105,10 @@ def test_fail_on(claims):
         (["{claims}", "--design-effect", "0.1"], "design_effect is 0.1"),
         (["{claims}", "--margin", "0.1", "--protocol", "paper"], "margin needs protocol 'exact'"),
         (["{claims}", "--out", "{folder}/result.xlsx"], "whose ending says no format"),
-        (["{claims}", "--out", "{folder}/no/such/folder.csv"], "cannot be written"),
+        (
+            ["{claims}", "--out", "{folder}/no/such/folder.csv"],
+            "its folder does not exist",
+        ),
         (["{claims}", "--out", "{claims}"], "the table of claims itself"),
     ],
 )
@@ -242,3 +246,30 @@ def test_an_early_reader_is_no_failure():
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal of one's own exists on Unix only")
+def test_long_tables_show_progress_on_a_terminal(tmp_path):
+    import pty
+
+    rows = ["claim_id,metric,subgroup,value,n_positive"]
+    for i in range(300):
+        rows += [f"c{i},tpr,x,0.{50 + i % 4},100", f"c{i},tpr,y,0.55,80"]
+    path = tmp_path / "many.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "frame", "audit", str(path), "--out", str(tmp_path / "out.csv")],
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal closes with the process
+        while piece := os.read(mine, 65536):
+            shown += piece
+    os.close(mine)
+    assert process.wait(timeout=60) == 0
+    assert b"auditing" in shown
+    assert b"300 claims exceed" in shown

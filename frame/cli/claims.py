@@ -117,6 +117,8 @@ def _target(out: Path, path: Path) -> Path:
     """File that --out names: behind a link, an ordinary file, writable, and not the input."""
     try:
         out = out.resolve()
+        if not out.parent.is_dir():
+            raise InputError(f"--out: '{out.name[:60]}' cannot be written to: its folder does not exist.")
         if not out.exists():
             return out
         if path.exists() and out.samefile(path):
@@ -142,20 +144,19 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("auditing"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("claims"),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("auditing", total=None, visible=False)
 
         def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=total >= _LONG)
+            bar.update(task, completed=done, total=total, visible=total >= 2 * _LONG)
 
         yield advance
 
