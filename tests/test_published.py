@@ -335,3 +335,14 @@ def test_progress_is_told():
     seen = []
     frame.audit_claims(small(), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 2), (2, 2)]
+
+
+def test_so_many_subgroups_leave_a_row():
+    for subgroups, counts, status in (
+        (60, 20, "ok"),
+        (61, 20, "not estimable"),
+        (15, 100_000, "not estimable"),
+    ):
+        row = frame.audit_claims(small(("0.50",) * subgroups, (counts,) * subgroups)).squeeze()
+        assert row["status"] == status
+        assert (row["reason"] == "") == (status == "ok")

@@ -140,7 +140,7 @@ def exceedance_with_margin(counts: Counts, delta: float | Fraction, margin: floa
     Raises
     ------
     InputError
-        With more than 12 subgroups, whose assignments are too many to enumerate.
+        With more than 8 subgroups, whose assignments are too many to enumerate.
     """
     k = counts.n_subgroups
     if k > LARGEST_MARGIN_SUBGROUPS:
