@@ -1,5 +1,6 @@
 # FRAME. `make book` and `make test` need Python 3.11 or newer and a package index, and nothing else:
-# they make the environment .venv from requirements.lock, once, and again when the lock changes.
+# they make the environment .venv from requirements.lock and requirements-tables.lock, once, and again when
+# a lock changes.
 
 PYTHON ?= python3
 VENV := .venv
@@ -40,12 +41,14 @@ define require_python
 endef
 
 # Each stamp is written by the last command of its recipe, so that an interrupted installation leaves none;
-# the next call then starts again from an empty environment.
-$(LOCKED): requirements.lock
+# the next call then starts again from an empty environment. The second lock holds a package whose tables are
+# read from its files; what it would import (torch among them) is left out.
+$(LOCKED): requirements.lock requirements-tables.lock
 	$(require_python)
-	@echo "Installing $$(grep -c == $<) locked packages into $(VENV): once, about two minutes."
+	@echo "Installing $$(cat $^ | grep -c ==) locked packages into $(VENV): once, about two minutes."
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-tables.lock
 	@touch $@
 
 # Kernels log errors only: at every start they warn that they talk to this machine without encryption.
@@ -92,7 +95,7 @@ bench: $(READY) ## time the commands against importing their libraries
 picture: $(READY) ## draw the overview picture of the README and the book again
 	@$(BIN)/python -m frame.figures.overview book/images/overview.svg
 
-lock: ## resolve requirements.lock, requirements-models.lock and environment.yml again
+lock: ## resolve the three locks and environment.yml again
 	$(require_python)
 	@test -x $(VENV)-lock/bin/uv || { $(PYTHON) -m venv --clear $(VENV)-lock && \
 	  $(VENV)-lock/bin/python -m pip install --quiet uv==$(UV_VERSION); }

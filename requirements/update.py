@@ -1,14 +1,18 @@
-"""Resolve the locked environments again: the two lock files and ``environment.yml``.
+"""Resolve the locked environments again: the three lock files and ``environment.yml``.
 
 ``requirements.lock``
-    The package with its extras ``plots``, ``book`` and ``test``, for ``make book`` and ``make test``.
+    The package with its extras ``scores``, ``plots``, ``book`` and ``test``, for ``make book`` and
+    ``make test``.
 ``requirements-models.lock``
     The same and the extra ``models``: one environment for GPU nodes. Shared packages have the same versions.
+``requirements-tables.lock``
+    What ``requirements/tables.in`` names, without its dependencies, in the version of the models lock: a
+    package from whose files real tables are read, and which is never imported.
 ``environment.yml``
     Every pin of ``requirements-models.lock`` for conda users.
 
 The present locks are read as preferences, so a run without ``--upgrade`` changes only what pyproject.toml
-forces. All three files are replaced together at the end, or none is.
+forces. All four files are replaced together at the end, or none is.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "requirements" / "pins.txt"
+TABLES = ROOT / "requirements" / "tables.in"
 PYTHON_VERSION = "3.11"
-BASE_EXTRAS = ("plots", "book", "test")
+BASE_EXTRAS = ("scores", "plots", "book", "test")
 MODEL_EXTRAS = (*BASE_EXTRAS, "models")
 ENVIRONMENT_HEADER = f"""\
 # Written by requirements/update.py from requirements-models.lock: change pyproject.toml, run `make lock`.
@@ -45,18 +50,22 @@ class LockError(RuntimeError):
     """A lock could not be made, or holds something that it must not."""
 
 
-def compile_lock(uv: str, output: Path, extras: tuple[str, ...], options: list[str]) -> None:
-    """Resolve ``pyproject.toml`` with ``extras`` into ``output``, with a hash for every file."""
-    command = [uv, "pip", "compile", "pyproject.toml", "--universal", "--python-version", PYTHON_VERSION]
+def compile_lock(uv: str, output: Path, source: str, options: list[str]) -> None:
+    """Resolve the requirements in the file ``source`` into ``output``, with a hash for every file."""
+    command = [uv, "pip", "compile", source, "--universal", "--python-version", PYTHON_VERSION]
     command += ["--fork-strategy", "fewest", "--generate-hashes", "--no-annotate", "--no-header"]
-    command += [argument for extra in extras for argument in ("--extra", extra)]
     command += [*options, "--output-file", str(output)]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if finished.returncode != 0:
-        raise LockError(f"uv could not resolve the extras {', '.join(extras)}:\n{finished.stderr.strip()}")
+        raise LockError(f"uv could not make {output.name} from {source}:\n{finished.stderr.strip()}")
     address = re.search(r"\w+://|--(extra-)?index|--find-links", output.read_text(encoding="utf-8"))
     if address:
-        raise LockError(f"the lock for the extras {', '.join(extras)} names a place: {address.group()!r}")
+        raise LockError(f"{output.name} names a place: {address.group()!r}")
+
+
+def extra_options(extras: tuple[str, ...]) -> list[str]:
+    """Return uv's options that ask for ``extras``."""
+    return [argument for extra in extras for argument in ("--extra", extra)]
 
 
 def locked_pins(lock: Path) -> list[str]:
@@ -71,7 +80,7 @@ def environment_yaml(lock: Path) -> str:
 
 
 def main() -> int:
-    """Make the three files; return 0, or 1 with a sentence on the error stream."""
+    """Make the four files; return 0, or 1 with a sentence on the error stream."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--uv", default=shutil.which("uv"), help="the uv program; default: the one on the path"
@@ -82,7 +91,8 @@ def main() -> int:
         print("uv was not found: run `make lock`, or name it with --uv.", file=sys.stderr)
         return 1
 
-    names = ("requirements.lock", "requirements-models.lock", "environment.yml")
+    locks = ("requirements.lock", "requirements-models.lock", "requirements-tables.lock")
+    names = (*locks, "environment.yml")
     targets = {name: ROOT / name for name in names}
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".lock-") as folder:
         new = {name: Path(folder) / name for name in targets}
@@ -90,19 +100,23 @@ def main() -> int:
             if name.endswith(".lock") and target.exists():
                 shutil.copyfile(target, new[name])
         upgrade = ["--upgrade"] if options.upgrade else []
-        base, models = new["requirements.lock"], new["requirements-models.lock"]
+        base, models, tables = (new[name] for name in locks)
+        project = "pyproject.toml"
         try:
-            compile_lock(options.uv, base, BASE_EXTRAS, upgrade)
+            compile_lock(options.uv, base, project, [*extra_options(BASE_EXTRAS), *upgrade])
             shared = ["--constraint", str(base), "--constraint", str(PINS)]
-            compile_lock(options.uv, models, MODEL_EXTRAS, [*shared, *upgrade])
+            compile_lock(options.uv, models, project, [*extra_options(MODEL_EXTRAS), *shared, *upgrade])
+            alone = ["--no-deps", "--constraint", str(models)]
+            compile_lock(options.uv, tables, str(TABLES), [*alone, *upgrade])
         except LockError as error:
             print(error, file=sys.stderr)
             return 1
         new["environment.yml"].write_text(environment_yaml(models), encoding="utf-8")
         for name, target in targets.items():
             new[name].replace(target)
-    for name in names[:2]:
-        print(f"{name}: {len(locked_pins(ROOT / name))} packages")
+    for name in locks:
+        found = len(locked_pins(ROOT / name))
+        print(f"{name}: {found} package{'' if found == 1 else 's'}")
     print("environment.yml: written from requirements-models.lock")
     return 0
 

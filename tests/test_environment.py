@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ("requirements.lock", "requirements-models.lock")
+TABLES = "requirements-tables.lock"
 # What step one must never pull in: libraries of the model stage, of plotting and of compiled kernels.
 HEAVY = {"torch", "scikit-learn", "numba", "matplotlib", "seaborn", "jupyter-book", "transformers", "timm"}
 
@@ -60,12 +61,30 @@ def test_conda_environment_holds_the_pins_of_the_models_lock() -> None:
 def test_models_lock_extends_the_base_lock_with_equal_versions() -> None:
     base, models = versions("requirements.lock"), versions("requirements-models.lock")
     assert {name: models.get(name) for name in base} == base
-    assert {"torch", "torchvision", "scikit-learn"} <= models.keys() - base.keys()
+    # scikit-learn and fairlearn are in both: the tests compare measures with theirs.
+    assert {"torch", "torchvision", "timm", "torchxrayvision", "transformers"} <= models.keys() - base.keys()
 
 
-@pytest.mark.parametrize("lock", LOCKS)
-def test_every_locked_package_is_pinned_and_hashed(lock: str) -> None:
-    assert len(entries(lock)) > 100
+def test_the_tables_lock_holds_one_package_in_the_version_of_the_models_lock() -> None:
+    lines = (ROOT / "requirements" / "tables.in").read_text(encoding="utf-8").splitlines()
+    named = [line for line in lines if line and not line.startswith("#")]
+    tables = versions(TABLES)
+    assert list(tables) == named == ["torchxrayvision"]
+    assert tables["torchxrayvision"] == versions("requirements-models.lock")["torchxrayvision"]
+
+
+def test_the_environment_is_made_from_both_locks() -> None:
+    recipe = re.split(
+        r"^\$\(LOCKED\): ", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )[1].partition("\n\n")[0]
+    assert recipe.splitlines()[0].split() == ["requirements.lock", TABLES]
+    installed = re.findall(r"pip install --quiet --require-hashes --no-deps -r (\S+)", recipe)
+    assert installed == ["requirements.lock", TABLES]
+
+
+@pytest.mark.parametrize(("lock", "at_least"), [*((lock, 100) for lock in LOCKS), (TABLES, 1)])
+def test_every_locked_package_is_pinned_and_hashed(lock: str, at_least: int) -> None:
+    assert len(entries(lock)) >= at_least
     for entry in entries(lock):
         requirement = Requirement(entry.partition("--hash")[0].strip())
         assert [s.operator for s in requirement.specifier] == ["=="], entry[:80]
@@ -73,7 +92,9 @@ def test_every_locked_package_is_pinned_and_hashed(lock: str) -> None:
         assert re.fullmatch(r"[^#]+?(\s--hash=sha256:[0-9a-f]{64})+\s*", entry), entry[:80]
 
 
-@pytest.mark.parametrize("name", [*LOCKS, "environment.yml", "requirements/pins.txt"])
+@pytest.mark.parametrize(
+    "name", [*LOCKS, TABLES, "environment.yml", "requirements/pins.txt", "requirements/tables.in"]
+)
 def test_no_place_is_named(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert re.findall(r"\w+://\S*|--(?:extra-)?index\S*|--find-links\S*|file:\S+", text) == []
@@ -114,6 +135,11 @@ def everything_pulled_in(requirements: list[Requirement]) -> set[str]:
         seen.add((name, asked))
         waiting += [(Requirement(text), asked) for text in importlib.metadata.requires(name) or []]
     return {name for name, _ in seen}
+
+
+def test_no_model_library_comes_with_the_tests_and_the_book() -> None:
+    model_libraries = {"torch", "torchvision", "torchxrayvision", "transformers", "timm"}
+    assert versions("requirements.lock").keys() & model_libraries == set()
 
 
 def test_step_one_pulls_in_no_heavy_library() -> None:
