@@ -2,5 +2,12 @@
 
 from frame.reference.fair_model import FairReference, fair_reference
 from frame.reference.planning import detectable_difference
+from frame.reference.required import RequiredCounts, required_counts
 
-__all__ = ["FairReference", "detectable_difference", "fair_reference"]
+__all__ = [
+    "FairReference",
+    "RequiredCounts",
+    "detectable_difference",
+    "fair_reference",
+    "required_counts",
+]

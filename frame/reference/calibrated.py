@@ -87,7 +87,11 @@ class NotEstimable(ValueError):
 
 
 def calibrated_reference(
-    groups: Sequence[Placements], names: Sequence[str], *, images_may_repeat: bool = False
+    groups: Sequence[Placements],
+    names: Sequence[str],
+    *,
+    images_may_repeat: bool = False,
+    balanced: bool = False,
 ) -> CalibratedReference:
     """Calibrated reference at the placements of the estimable subgroups.
 
@@ -100,6 +104,10 @@ def calibrated_reference(
     images_may_repeat : bool
         True if no patient ids were given though patients may have several images: each image then
         counts as its own patient, and the result is flagged.
+    balanced : bool
+        Whether a subgroup with more than 31 patients of a class counts as 31 when components are pooled.
+        By default every image counts once and large subgroups decide; where images of a patient agree
+        more in the small subgroups, that makes their variances too small.
 
     Returns
     -------
@@ -118,8 +126,8 @@ def calibrated_reference(
     if not contributing:
         raise NotEstimable("no subgroup has two patients of each class")
     prior = _prior_variance(common)
-    positive = _components([_Side.positive(g) for g in contributing], prior)
-    negative = _components([_Side.negative(g) for g in contributing], prior)
+    positive = _components([_Side.positive(g) for g in contributing], prior, balanced)
+    negative = _components([_Side.negative(g) for g in contributing], prior, balanced)
     between = _between_classes(contributing, positive, negative)
     pooled = np.asarray([_pooled_variance(g, positive, negative, between, common) for g in groups])
     own = np.asarray([obuchowski_variance(g) for g in groups])
@@ -188,7 +196,7 @@ class _Side:
         )
 
 
-def _components(sides: Sequence[_Side], prior: float) -> Components:
+def _components(sides: Sequence[_Side], prior: float, balanced: bool) -> Components:
     """Solve the two exact moment equations, after centring by each subgroup's own AUROC."""
     images = first_variance = first_covariance = second_variance = second_covariance = 0.0
     squares = patient_squares = 0.0
@@ -196,12 +204,15 @@ def _components(sides: Sequence[_Side], prior: float) -> Components:
         pairs = float(np.sum(side.per_patient**2))
         triples = float(np.sum(side.per_patient**3))
         excess = pairs - side.n
-        images += side.n - 1
-        first_covariance -= excess / side.n
-        second_variance += side.n - pairs / side.n
-        second_covariance += excess - 2.0 * (triples - pairs) / side.n + pairs * excess / side.n**2
-        squares += side.squares
-        patient_squares += side.patient_squares
+        between = excess - 2.0 * (triples - pairs) / side.n + pairs * excess / side.n**2
+        patients = int(np.count_nonzero(side.per_patient))
+        weight = min(1.0, _POOLED_WEIGHT / max(1.0, patients - 1.0)) if balanced else 1.0
+        images += weight * (side.n - 1)
+        first_covariance -= weight * excess / side.n
+        second_variance += weight * (side.n - pairs / side.n)
+        second_covariance += weight * between
+        squares += weight * side.squares
+        patient_squares += weight * side.patient_squares
     first = squares + _PRIOR * prior
     first_variance = images + _PRIOR
     alone = Components(first / first_variance, 0.0)

@@ -36,7 +36,7 @@ _LISTED_INTERVALS = 250
 _EXPANDED_SUBGROUPS = 14
 
 
-class _Proportion:
+class Proportion:
     """Binomial proportion with ``n`` trials: support ``first .. last``, mass and upper tails."""
 
     def __init__(self, n: int, rate: float, left_out: float) -> None:
@@ -80,8 +80,13 @@ class _Proportion:
 
 
 @lru_cache(maxsize=256)
-def _proportion(n: int, rate: float, left_out: float) -> _Proportion:
-    return _Proportion(n, rate, left_out)
+def _proportion(n: int, rate: float, left_out: float) -> Proportion:
+    return Proportion(n, rate, left_out)
+
+
+def binomial_proportion(n: int, rate: float) -> Proportion:
+    """Law of a binomial proportion: ``values`` and their ``mass``, ends without mass to speak of cut."""
+    return _proportion(n, rate, _NARROW)
 
 
 def _both_ends(low_s: Floats, low_t: Floats, high_t: Floats) -> Floats:
@@ -117,7 +122,7 @@ class RateDifference:
 
     # -- tails ---------------------------------------------------------------------------------
 
-    def _proportions(self, left_out: float) -> list[_Proportion]:
+    def _proportions(self, left_out: float) -> list[Proportion]:
         return [_proportion(n, rate, left_out) for n, rate in self._pairs]
 
     def _above_smallest(self, left_out: float) -> list[list[Floats]]:
@@ -141,7 +146,7 @@ class RateDifference:
             self._ahead[left_out] = table
         return self._ahead[left_out]
 
-    def _tail(self, needed: Callable[[_Proportion, _Proportion], Integers], left_out: float) -> float:
+    def _tail(self, needed: Callable[[Proportion, Proportion], Integers], left_out: float) -> float:
         """P(some value lies far enough above the smallest); ``needed`` gives the count that is far enough."""
         groups = self._proportions(left_out)
         ahead = self._above_smallest(left_out)
@@ -166,13 +171,13 @@ class RateDifference:
         if threshold > 1.0:
             return 0.0
 
-        def needed(smallest: _Proportion, other: _Proportion) -> Integers:
+        def needed(smallest: Proportion, other: Proportion) -> Integers:
             values = smallest.values + threshold
             return np.ceil(values * other.n).astype(np.int64)
 
         return self._narrow_or_wide(needed)
 
-    def _narrow_or_wide(self, needed: Callable[[_Proportion, _Proportion], Integers]) -> float:
+    def _narrow_or_wide(self, needed: Callable[[Proportion, Proportion], Integers]) -> float:
         tail = self._tail(needed, _NARROW)
         return tail if tail > _TRUST_NARROW_ABOVE else self._tail(needed, _WIDE)
 
@@ -198,7 +203,7 @@ class RateDifference:
             return 1.0
         numerator, denominator = delta.numerator, delta.denominator
 
-        def needed(smallest: _Proportion, other: _Proportion) -> Integers:
+        def needed(smallest: Proportion, other: Proportion) -> Integers:
             # other/n_o >= smallest/n_s + p/q  <=>  other >= n_o (smallest q + p n_s) / (n_s q)
             largest = other.n * (smallest.n * denominator + numerator * smallest.n)
             if largest < 2**62:
@@ -327,7 +332,7 @@ class RateDifference:
 
     @staticmethod
     def _bounds(
-        smallest: _Proportion, other: _Proportion, low: float, high: float
+        smallest: Proportion, other: Proportion, low: float, high: float
     ) -> tuple[Integers, Integers]:
         """Counts of ``other`` that lie (low, high] above ``smallest``, widened by rounding."""
         values = smallest.values
@@ -335,7 +340,7 @@ class RateDifference:
         last = np.ceil((values + high) * other.n + 1e-6).astype(np.int64)
         return np.maximum(first, other.first), np.minimum(last, other.last)
 
-    def _attainable(self, groups: list[_Proportion], low: float, high: float) -> Floats:
+    def _attainable(self, groups: list[Proportion], low: float, high: float) -> Floats:
         """Attainable differences in a slightly widened [low, high], ascending, without repeats."""
         found: list[Floats] = []
         for g, smallest in enumerate(groups):
