@@ -379,6 +379,54 @@ _PAPER_TABLES = (
     ),
 )
 
+DECIMAL = Column("a decimal number", r"-?\d+(\.\d+)?(e-?\d+)?")
+DECIMAL_OR_BLANK = Column("a decimal number or nothing", DECIMAL.pattern, blank=True)
+FLAG = _one_of("True", "False")
+
+
+def _characteristics(name: str, meaning: str) -> Table:
+    """Declare a table of simulated operating characteristics."""
+    columns = {
+        "cell": TEXT,
+        "design": TEXT,
+        "measure": _one_of("auroc", "tpr", "fpr"),
+        "auroc": DECIMAL,
+        "prevalence": DECIMAL,
+        "repeats": FLAG,
+        "shifted": FLAG,
+        "correlations": NOTE,
+        "drop": DECIMAL,
+        "dropped_size": COUNT,
+        "large_groups": FLAG,
+        "method": TEXT,
+        "cohorts": COUNT,
+        "estimable": COUNT,
+        "rejected": COUNT,
+        "rejected_of_repeated": Column("a whole number from 0, or -1", r"-1|\d+"),
+        "size": DECIMAL,
+        "size_lo": DECIMAL,
+        "size_hi": DECIMAL,
+        "observed_mean": DECIMAL_OR_BLANK,
+        "reference_mean": DECIMAL_OR_BLANK,
+        "ratio": DECIMAL_OR_BLANK,
+    }
+    origin = "simulated; rebuilt by `make characteristics`"
+    return Table(name, f"characteristics/{name}.csv", meaning, origin, ("cell", "method"), columns)
+
+
+_FAIR = "One method in one design of exactly fair simulated cohorts, audited by {}: how often it exceeds."
+CHARACTERISTICS_TABLES = (
+    *(_characteristics(f"sizes_{m}", _FAIR.format(m.upper())) for m in ("auroc", "tpr", "fpr")),
+    _characteristics(
+        "power_auroc", "One method in one design with a planted drop of one subgroup's AUROC (simulated)."
+    ),
+)
+
 TABLES: dict[str, Table] = {
-    table.name: table for table in (_CLAIMS, _STUDIES, _CHECKS, _NUMBERS, _SUPPLEMENTARY_7, *_PAPER_TABLES)
+    table.name: table
+    for table in (
+        *(_CLAIMS, _STUDIES, _CHECKS, _NUMBERS, _SUPPLEMENTARY_7),
+        *_PAPER_TABLES,
+        *CHARACTERISTICS_TABLES,
+    )
 }
