@@ -19,10 +19,10 @@ unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env book test check-book notebooks lint format bench picture lock clean
+.PHONY: help env book test check-book notebooks lint format bench characteristics picture lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  The environment is made with python3; another one: make PYTHON=python3.12 book"
 
 # --- environment ---------------------------------------------------------------------------------------------
@@ -91,6 +91,9 @@ format: $(READY) ## rewrite the code in the project's format
 
 bench: $(READY) ## time the commands against importing their libraries
 	@$(BIN)/python -m benchmarks
+
+characteristics: $(READY) ## simulate the operating characteristics in data/ again (an hour on two cores)
+	@$(BIN)/python -m frame.characteristics
 
 picture: $(READY) ## draw the overview picture of the README and the book again
 	@$(BIN)/python -m frame.figures.overview book/images/overview.svg

@@ -1,8 +1,8 @@
 """FRAME: audit a reported subgroup difference in medical imaging.
 
-Step one asks how large a max-min difference between subgroups an exactly fair model would show at
-the observed counts. Public names load when they are first used, so that ``import frame`` and
-``frame --help`` stay quick.
+Step one asks how large a max-min difference between subgroups an exactly fair model would show at the
+observed counts: of published counts (:func:`audit_claims`) or of your own scores (:func:`audit`). Public
+names load when they are first used, so that ``import frame`` and ``frame --help`` stay quick.
 """
 
 from __future__ import annotations
@@ -13,25 +13,39 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from frame.audits import Audit, audit
     from frame.errors import InputError
+    from frame.inference.bootstrap_result import BootstrapResult
+    from frame.inference.resampling import bootstrap
     from frame.published import audit_claims
     from frame.reference import FairReference, detectable_difference, fair_reference
+    from frame.reference.required import required_counts
 
 _HOMES = {
+    "Audit": "frame.audits",
+    "BootstrapResult": "frame.inference.bootstrap_result",
     "FairReference": "frame.reference",
     "InputError": "frame.errors",
+    "audit": "frame.audits",
     "audit_claims": "frame.published",
+    "bootstrap": "frame.inference.resampling",
     "detectable_difference": "frame.reference",
     "fair_reference": "frame.reference",
+    "required_counts": "frame.reference.required",
 }
 
 __all__ = [
+    "Audit",
+    "BootstrapResult",
     "FairReference",
     "InputError",
     "__version__",
+    "audit",
     "audit_claims",
+    "bootstrap",
     "detectable_difference",
     "fair_reference",
+    "required_counts",
 ]
 
 
@@ -42,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "reference"])
+    return sorted([*__all__, "measures", "reference"])

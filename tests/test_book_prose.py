@@ -30,7 +30,12 @@ TEXTS = [*PAGES, ROOT / "README.md"]
 #: Entries of the bibliography that no page needs to cite.
 NOCITE: frozenset[str] = frozenset()
 #: Sources of our own, which the paper does not list.
-NOT_IN_THE_PAPER = {"lotfinia2026frame", "owen1956tables"}
+NOT_IN_THE_PAPER = {
+    "lotfinia2026frame",
+    *("brier1950verification", "cochran1954combination", "delong1988comparing", "field2007bootstrapping"),
+    *("hochberg1987multiple", "majkowska2020chest", "naeini2015obtaining", "oakdenrayner2020exploring"),
+    *("obuchowski1997nonparametric", "owen1956tables", "phipson2010permutation", "rao1992clustered"),
+}
 #: A run of this many words in common with the paper is a copied sentence.
 COPIED_WORDS = 12
 

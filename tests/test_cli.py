@@ -100,9 +100,9 @@ def test_fail_on(claims):
     [
         (["absent.csv"], "absent.csv: there is no such file"),
         ([], "no table of claims was given"),
-        (["{claims}", "--alpha", "5"], "alpha is 5"),
-        (["{claims}", "--margin", "-1"], "margin is -1"),
-        (["{claims}", "--design-effect", "0.1"], "design_effect is 0.1"),
+        (["{claims}", "--alpha", "5"], "--alpha is 5"),
+        (["{claims}", "--margin", "-1"], "--margin is -1"),
+        (["{claims}", "--design-effect", "0.1"], "--design-effect is 0.1"),
         (["{claims}", "--margin", "0.1", "--protocol", "paper"], "margin needs protocol 'exact'"),
         (["{claims}", "--out", "{folder}/result.xlsx"], "whose ending says no format"),
         (
@@ -238,6 +238,35 @@ def test_a_full_disk_is_one_sentence(claims):
         )
     assert result.returncode == 2
     assert result.stderr.startswith("frame: the output cannot be written")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("audit", "--template"), ("audit", "{f}"), ("--help",), ("plan", "-h")]
+)
+def test_a_reader_that_has_gone_is_no_failure(claims, arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "frame", *(a.format(f=claims) for a in arguments)]
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_reader_that_has_gone_hides_no_finding(claims):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "frame", "audit", str(claims), "--fail-on", "exceeds"]
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("verb", ["audit", "audit-scores", "plan"])
+def test_help_fits_80_columns_and_cuts_no_name(verb):
+    lines = run(verb, "--help", width=80).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+    assert any("Example: frame" in line for line in lines)
 
 
 def test_an_early_reader_is_no_failure():

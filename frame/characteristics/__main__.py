@@ -13,6 +13,7 @@ import pandas as pd
 
 import frame
 from frame.characteristics.cells import CONFIRMATION, Cell, correlated_cells, null_cells, power_cells
+from frame.characteristics.operating import ALPHA
 from frame.characteristics.simulation import (
     COHORTS,
     COMPARED,
@@ -77,6 +78,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
             sidecar = {
                 "table": f"{name}.csv",
                 "what": "simulated cohorts; rejections at 0.05 per cell and method",
+                "level": ALPHA,
                 "cells": len(cells),
                 "cohorts": cohorts,
                 "cohorts_of_comparison_methods": min(COMPARED, cohorts),

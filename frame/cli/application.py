@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from frame import __version__
+from frame.cli.endings import DEFECT, ENDED, FOUND, INTERRUPTED, RAN, WRONG_INPUT, stop
+from frame.cli.options import FailOn, Format, Protocol
+from frame.cli.output import is_broken_pipe, silence
+from frame.cli.planning import PLAN_EXAMPLE, plan_command
+from frame.cli.scores import EXAMPLE, audit_scores
 from frame.cli.text import printable
 from frame.errors import InputError
 
-#: Exit codes: it ran; --fail-on found what it looks for; the input was wrong.
-RAN, FOUND, WRONG_INPUT = 0, 1, 2
-#: After Ctrl-C, and for what should never happen.
-INTERRUPTED, DEFECT = 130, 70
-
 application = typer.Typer(
     name="frame",
-    help="Audit a reported subgroup difference against what an exactly fair model would show.",
+    help="Compare differences between subgroups with what an exactly fair model would show.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -31,11 +32,8 @@ application = typer.Typer(
 )
 
 
-class Protocol(StrEnum):
-    """How a reference is computed."""
-
-    exact = "exact"
-    paper = "paper"
+_RESULT, _TEST = "The result", "The statistical test"
+_INTERRUPTED = "interrupted; no file was left half-written."
 
 
 class Method(StrEnum):
@@ -44,21 +42,6 @@ class Method(StrEnum):
     auto = "auto"
     hanley_mcneil = "hanley-mcneil"
     binormal = "binormal"
-
-
-class Format(StrEnum):
-    """What is printed or written."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    markdown = "markdown"
-
-
-class FailOn(StrEnum):
-    """What turns the exit code to 1."""
-
-    exceeds = "exceeds"
 
 
 def _version(asked: bool) -> None:
@@ -73,10 +56,14 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Audit a reported subgroup difference against what an exactly fair model would show."""
+    """Compare differences between subgroups with what an exactly fair model would show."""
 
 
-@application.command("audit", no_args_is_help=True)
+@application.command(
+    "audit",
+    no_args_is_help=True,
+    epilog="Example: frame audit --template > claims.csv; fill it in; frame audit claims.csv",
+)
 def _audit(
     claims: Annotated[
         Path | None,
@@ -88,40 +75,79 @@ def _audit(
         bool, typer.Option("--template", help="Print an example table to fill in, and stop.")
     ] = False,
     protocol: Annotated[
-        Protocol, typer.Option(help="'exact' computes the reference, 'paper' simulates it as the paper does.")
+        Protocol,
+        typer.Option(
+            metavar="NAME",
+            help="exact computes the fair model's difference; paper simulates it as the paper does.",
+            rich_help_panel=_TEST,
+        ),
     ] = Protocol.exact,
     method: Annotated[
-        Method, typer.Option(help="Law of a subgroup AUROC ('auto' is hanley-mcneil); rates are binomial.")
+        Method,
+        typer.Option(
+            metavar="NAME",
+            help="How much an AUROC varies by chance: auto, hanley-mcneil (what auto means) or binormal.",
+            rich_help_panel=_TEST,
+        ),
     ] = Method.auto,
-    alpha: Annotated[float, typer.Option(help="False discovery rate, one family per measure.")] = 0.05,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="False discovery rate over the claims of a measure.",
+            rich_help_panel=_TEST,
+        ),
+    ] = 0.05,
     margin: Annotated[
-        float, typer.Option(help="True difference that is tolerated; 0 asks for exact fairness.")
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="True difference that is tolerated; 0 asks for exact fairness.",
+            rich_help_panel=_TEST,
+        ),
     ] = 0.0,
     design_effect: Annotated[
-        float, typer.Option(help="What-if for repeated images of a patient: counts are divided by it.")
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="What if patients have several images: counts are divided by it.",
+            rich_help_panel=_TEST,
+        ),
     ] = 1.0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the result to a file, not the terminal."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write to a .csv, .json, .md or .txt file, not the terminal.",
+            show_default=False,
+            rich_help_panel=_RESULT,
+        ),
     ] = None,
     form: Annotated[
         Format | None,
         typer.Option(
             "--format",
-            help="Default: table on the terminal; with --out, by the file's ending.",
+            metavar="FORMAT",
+            help="table, csv, json or markdown, whatever the file's ending.",
             show_default=False,
+            rich_help_panel=_RESULT,
         ),
     ] = None,
     fail_on: Annotated[
         FailOn | None,
         typer.Option(
-            "--fail-on", help="End with exit code 1 if any claim exceeds its reference.", show_default=False
+            "--fail-on",
+            metavar="exceeds",
+            help="End with exit code 1 if a difference is larger than a fair model would show.",
+            show_default=False,
+            rich_help_panel=_RESULT,
         ),
     ] = None,
 ) -> None:
-    """Compare published differences with their fair-model references.
+    """Compare published subgroup differences with what an exactly fair model would show.
 
-    Exit code 0: it ran. 1: --fail-on found a claim. 2: something in the input is wrong; nothing is written.
+    Exit code 0: it ran. 1: --fail-on found a claim. 2: the input is wrong; nothing is written.
     """
     if template:
         from frame.claims import TEMPLATE
@@ -129,7 +155,7 @@ def _audit(
         typer.echo(TEMPLATE, nl=False)
         return
     if claims is None:
-        _stop("no table of claims was given; 'frame audit --template' prints an example to fill in.")
+        stop("no table of claims was given; 'frame audit --template' prints an example to fill in.")
     from frame.cli.claims import run
 
     try:
@@ -144,20 +170,23 @@ def _audit(
             design_effect=design_effect,
         )
     except InputError as problem:
-        _stop(str(problem))
+        stop(str(problem))
     if fail_on is FailOn.exceeds and exceeding:
         raise typer.Exit(FOUND)
 
 
-def _stop(sentence: str) -> NoReturn:
-    typer.echo(f"frame: {printable(sentence)[:1000]}", err=True)
-    raise typer.Exit(WRONG_INPUT)
+application.command("audit-scores", no_args_is_help=True, epilog=EXAMPLE)(audit_scores)
+application.command("plan", no_args_is_help=True, epilog=PLAN_EXAMPLE)(plan_command)
 
 
 def main() -> None:
     """Run the command line: every way out has its exit code, and none is a traceback."""
-    if sys.stdout is None or sys.stderr is None:
-        sys.exit(WRONG_INPUT)  # there is nowhere to say anything
+    if sys.stderr is None:  # closed: what would be said there goes nowhere
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit(_say("the standard output is closed; leave it open, or send it to a file.", WRONG_INPUT))
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _ended)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal without the letter shows its escape.
@@ -165,12 +194,21 @@ def main() -> None:
     try:
         code = application(standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # typer turns Ctrl-C into this code
+            _say(_INTERRUPTED, code)
     except typer.Exit as ended:
         code = ended.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        code = _say("interrupted; nothing was written.", INTERRUPTED)
+        code = _say(_INTERRUPTED, INTERRUPTED)
+    except SystemExit as ended:  # how typer, click and rich answer a reader that has gone; SIGTERM
+        if is_broken_pipe(ended):
+            code = _silence()
+        else:
+            code = _say(_INTERRUPTED, ENDED) if ended.code == ENDED else DEFECT
     except BrokenPipeError:
         code = _silence()
+    except MemoryError:
+        code = _say("this table needs more memory than there is; give fewer columns or rows.", WRONG_INPUT)
     except OSError as problem:
         code = _say(
             f"the output cannot be written ({(problem.strerror or 'unknown reason').lower()}).", WRONG_INPUT
@@ -194,5 +232,10 @@ def _say(sentence: str, code: int) -> int:
 
 def _silence() -> int:
     """The reader (head, less) has gone: point the rest of the output nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    silence()
     return RAN
+
+
+def _ended(*_: object) -> None:
+    """Asked to end (SIGTERM): leave as after Ctrl-C, without a half-written file."""
+    sys.exit(ENDED)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +12,23 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from frame.cli.text import printable
-from frame.errors import InputError
+from frame.cli.output import (
+    FILE_WIDTH,
+    chosen_format,
+    csv_text,
+    json_text,
+    markdown_table,
+    printable_rows,
+    progress_bar,
+    reader_may_leave,
+    tell,
+)
 from frame.published import audit_claims
 from frame.verdicts import MEASURE_NAMES, measure_name, probability, short_verdict, verdict_sentence
+from frame.writing import check_target, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".txt": "table"}
-#: A progress bar is shown from this many claims on.
-_LONG = 200
-#: Width of a table that goes to a file or a pipe.
-_FILE_WIDTH = 140
 
 NOTES = (
     "'if fair': mean and 95 % range of the difference that an exactly fair model shows at these counts.",
@@ -73,10 +73,10 @@ def run(
     InputError
         If the input, an option or the output path is wrong; nothing has been written then.
     """
-    chosen = _format(out, form)
+    chosen = chosen_format(out, form)
     if out is not None:
-        out = _target(out, path)
-    with _progress() as progress:
+        target = check_target(out, "--out", path, "the table of claims")
+    with progress_bar() as progress:
         result = audit_claims(
             path,
             protocol=protocol,
@@ -88,100 +88,17 @@ def run(
         )
     exceeding = int(result["exceeds"].fillna(False).sum())
     if out is not None:
-        _write(out, _text(result, chosen, alpha, _FILE_WIDTH))
-        said = Text(f"{summary_line(result)}\nWritten to {printable(str(out))}.")
-        Console(stderr=True, highlight=False).print(said, soft_wrap=True)
-    elif chosen == "table":
-        console = Console(highlight=False)
-        _print(console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH), result, alpha)
-    else:
-        sys.stdout.write(_text(result, chosen, alpha, _FILE_WIDTH))
-        sys.stdout.flush()
+        write_text(target, _text(result, chosen, alpha, FILE_WIDTH), "--out")
+        tell(summary_line(result), f"Written to {out}.")
+        return exceeding
+    with reader_may_leave():
+        if chosen == "table":
+            console = Console(highlight=False)
+            wide = console if console.is_terminal else Console(highlight=False, width=FILE_WIDTH)
+            _print(wide, result, alpha)
+        else:
+            sys.stdout.write(_text(result, chosen, alpha, FILE_WIDTH))
     return exceeding
-
-
-def _format(out: Path | None, form: str | None) -> str:
-    if form is not None:
-        return form
-    if out is None:
-        return "table"
-    if out.suffix.lower() not in _ENDINGS:
-        raise InputError(
-            f"--out is '{out.name}', whose ending says no format; "
-            "end it with .csv, .json, .md or .txt, or give --format table, csv, json or markdown."
-        )
-    return _ENDINGS[out.suffix.lower()]
-
-
-def _target(out: Path, path: Path) -> Path:
-    """File that --out names: behind a link, an ordinary file, writable, and not the input."""
-    try:
-        out = out.resolve()
-        if not out.parent.is_dir():
-            raise InputError(f"--out: '{out.name[:60]}' cannot be written to: its folder does not exist.")
-        if not out.exists():
-            return out
-        if path.exists() and out.samefile(path):
-            raise InputError(f"--out is '{out.name}', the table of claims itself; give another file.")
-        if not out.is_file():
-            raise InputError(
-                f"--out is '{out.name}', no ordinary file; leave --out away to print the result."
-            )
-        if not os.access(out, os.W_OK):
-            raise InputError(f"--out: '{out.name}' may not be written to; give another file.")
-    except (OSError, ValueError, RuntimeError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        reason = (getattr(problem, "strerror", None) or "it cannot be reached").lower()
-        raise InputError(f"--out: '{out.name[:60]}' cannot be written ({reason}).") from None
-    return out
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal, for long tables only."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("auditing"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("auditing", total=None, visible=False)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=total >= 2 * _LONG)
-
-        yield advance
-
-
-def _write(out: Path, text: str) -> None:
-    """Write to a temporary name in the same folder and rename, so that no half file is ever read."""
-    try:
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:100]}.", suffix=".part")
-    except OSError as problem:
-        reason = (problem.strerror or "it cannot be written").lower()
-        raise InputError(f"--out: '{out}' cannot be written ({reason}).") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        # A temporary file is private; the result gets the rights any new file would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(out.stat().st_mode & 0o777 if out.exists() else 0o666 & ~mask)
-        temporary.replace(out)
-    except OSError as problem:
-        reason = (problem.strerror or "it cannot be written").lower()
-        raise InputError(f"--out: '{out}' cannot be written ({reason}).") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 # -- formats ----------------------------------------------------------------------------------------
@@ -189,11 +106,9 @@ def _write(out: Path, text: str) -> None:
 
 def _text(result: pd.DataFrame, form: str, alpha: float, width: int) -> str:
     if form == "csv":
-        return str(result.to_csv(index=False, lineterminator="\n"))
+        return csv_text(result)
     if form == "json":
-        import json
-
-        return json.dumps([_plain(row) for row in _records(result)], indent=2, ensure_ascii=False) + "\n"
+        return json_text(result)
     if form == "markdown":
         return _markdown(result, alpha)
     from io import StringIO
@@ -201,19 +116,6 @@ def _text(result: pd.DataFrame, form: str, alpha: float, width: int) -> str:
     buffer = StringIO()
     _print(Console(file=buffer, width=width, highlight=False, color_system=None), result, alpha)
     return buffer.getvalue()
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with JSON's own types; what is missing becomes null."""
-    import pandas as pd
-
-    plain: dict[str, Any] = {}
-    for name, value in row.items():
-        if value is None or value is pd.NA or value != value:
-            plain[str(name)] = None
-        else:
-            plain[str(name)] = value.item() if hasattr(value, "item") else value
-    return plain
 
 
 _HEADINGS = (
@@ -251,23 +153,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _records(result: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in result.to_dict("records")]
-
-
-def _rows(result: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for printing, with NaN for whatever is missing."""
-    import pandas as pd
-
-    missing = float("nan")
-    rows = [{k: (missing if v is pd.NA else v) for k, v in row.items()} for row in _records(result)]
-    for row in rows:
-        row["claim_id"], row["reason"] = printable(str(row["claim_id"])), printable(str(row["reason"]))
-    return rows
-
-
 def _print(console: Console, result: pd.DataFrame, alpha: float) -> None:
-    rows = _rows(result)
+    rows = printable_rows(result, ("claim_id", "reason"))
     if console.width >= _TABLE_WIDTH:
         _print_table(console, rows)
     else:
@@ -302,16 +189,8 @@ def _print_table(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _markdown(result: pd.DataFrame, alpha: float) -> str:
-    rows = _rows(result)
-    lines = ["| " + " | ".join(_HEADINGS) + " |", "|" + " --- |" * len(_HEADINGS)]
-    lines += [
-        "| "
-        + " | ".join(
-            cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in _cells(row)
-        )
-        + " |"
-        for row in rows
-    ]
+    rows = printable_rows(result, ("claim_id", "reason"))
+    lines = markdown_table(_HEADINGS, [_cells(row) for row in rows])
     lines += [
         "",
         f"**{summary_line(result)}** {_settings_line(result, alpha)}",

@@ -11,10 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from frame.errors import InputError
-from frame.inference.contrasts import FEWEST_RESAMPLES, paired_contrast
+from frame.inference.contrasts import paired_contrast
+from frame.inference.refusals import CONSTANT, one_patient, summary_of, too_often_undefined
 from frame.measures.differences import max_min_difference
-from frame.measures.registry import MEASURES
 from frame.measures.thresholds import Threshold
+
+__all__ = ["CONSTANT", "NO_TEST", "OVERALL", "BootstrapResult"]
 
 Floats = NDArray[np.float64]
 
@@ -25,8 +27,6 @@ NO_TEST = (
     "This interval is no test against zero: a largest minus a smallest value is never below zero, and its "
     "resamples lie above zero even for an exactly fair model; the fair-model reference is the test."
 )
-#: Said where no resample differs from another.
-CONSTANT = "every resample gives the same value, so the interval says nothing about its error"
 
 _COLUMNS = (
     *("score", "attribute", "group", "measure", "n_images", "n_positive", "n_negative", "n_patients"),
@@ -110,7 +110,7 @@ class BootstrapResult:
             for g, counts in enumerate(self.subgroups.to_dict("records")):
                 for m, measure in enumerate(self.measures):
                     reason = self.reasons[s, m, g] or self._one_patient(measure, g)
-                    summary = _summary(self.replicates[s, m, g], reason)
+                    summary = summary_of(self.replicates[s, m, g], reason)
                     value = float(self.points[s, m, g])
                     line = {"score": score, "measure": measure, "value": value, "unit": self.unit}
                     lines.append(counts | line | summary)
@@ -144,7 +144,7 @@ class BootstrapResult:
             "measure": measure,
             "n_groups": n_groups,
             "value": point,
-            **_summary(replicates, reason),
+            **summary_of(replicates, reason),
             "unit": self.unit,
             "note": NO_TEST,
         }
@@ -193,7 +193,7 @@ class BootstrapResult:
         reason = sides[0][3] or sides[1][3]
         change, replicates = sides[1][0] - sides[0][0], sides[1][1] - sides[0][1]
         found = paired_contrast(change, replicates)
-        reason = reason or _too_often_undefined(replicates)
+        reason = reason or too_often_undefined(replicates)
         if reason:
             nan = float("nan")
             found = replace(found, lo=nan, hi=nan, p=nan, status="not estimable", reason=reason)
@@ -225,12 +225,9 @@ class BootstrapResult:
     def _one_patient(self, measure: str, group: int) -> str:
         """Why resampling patients cannot show the error of this value; empty when it can."""
         with_positive, with_negative = self.patients_with_class[:, group].tolist()
-        needs = MEASURES[measure].needs
-        if needs in ("positives", "both") and with_positive == 1:
-            return "1 patient with a positive: no interval"
-        if needs in ("negatives", "both") and with_negative == 1:
-            return "1 patient with a negative: no interval"
-        return "1 patient: no interval" if self.subgroups["n_patients"].iloc[group] == 1 else ""
+        return one_patient(
+            measure, with_positive, with_negative, int(self.subgroups["n_patients"].iloc[group])
+        )
 
     def _subgroup(
         self, score: str, measure: str, attribute: str | None, group: str | None
@@ -285,35 +282,3 @@ class BootstrapResult:
         if len(chosen) == 2:
             return (chosen[0], among[0]), (chosen[1], among[0])
         return (chosen[0], among[0]), (chosen[0], among[1])
-
-
-def _too_often_undefined(replicates: Floats) -> str:
-    undefined = int(np.count_nonzero(np.isnan(replicates)))
-    return (
-        f"undefined in {undefined} of {len(replicates)} resamples" if 2 * undefined > len(replicates) else ""
-    )
-
-
-def _summary(replicates: Floats, reason: str) -> dict[str, Any]:
-    """Mean, SD and percentiles of the defined replicates, with status and reason."""
-    defined = replicates[~np.isnan(replicates)]
-    undefined = len(replicates) - len(defined)
-    reason = reason or _too_often_undefined(replicates)
-    if not reason and len(defined) < FEWEST_RESAMPLES:
-        reason = f"defined in {len(defined)} of {len(replicates)} resamples; {FEWEST_RESAMPLES} needed"
-    if reason:
-        nan = float("nan")
-        numbers = {"boot_mean": nan, "sd": nan, "lo": nan, "hi": nan}
-        return numbers | {"n_undefined": undefined, "status": "not estimable", "reason": reason}
-    lo, hi = np.percentile(defined, [2.5, 97.5])
-    remarks = [f"undefined in {undefined} of {len(replicates)} resamples"] if undefined else []
-    remarks += [CONSTANT] if defined.min() == defined.max() else []
-    return {
-        "boot_mean": float(np.mean(defined)),
-        "sd": float(np.std(defined, ddof=1)),
-        "lo": float(lo),
-        "hi": float(hi),
-        "n_undefined": undefined,
-        "status": "ok",
-        "reason": "; ".join(remarks),
-    }
