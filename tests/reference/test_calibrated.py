@@ -82,6 +82,22 @@ def test_delong_and_obuchowski_from_their_formulas():
         assert obuchowski_variance(group) == pytest.approx(expected, rel=1e-12)
 
 
+def test_delong_gives_the_published_value():
+    """CT readings of Hanley and McNeil (Radiology 1982;143:29-36, Table I), normal and abnormal by rating.
+
+    Area 0.893; standard error 0.0307 and interval 0.83295 to 0.95339 as in the manual of Stata, [R] roctab,
+    for the same data.
+    """
+    ratings = np.arange(5.0)
+    scores = np.concatenate([np.repeat(ratings, [33, 6, 6, 11, 2]), np.repeat(ratings, [3, 2, 2, 11, 33])])
+    group = placements(scores, np.arange(109) >= 58, np.arange(109))
+    error = delong_variance(group) ** 0.5
+    assert round(group.auroc, 4) == 0.8932
+    assert round(error, 4) == 0.0307
+    half = 1.959963984540054 * error
+    assert (round(group.auroc - half, 5), round(group.auroc + half, 5)) == (0.83295, 0.95339)
+
+
 def test_without_repeats_obuchowski_is_delong():
     group = placements(*cohort(1, repeats=False))
     assert np.sum(group.positive_sums * group.negative_sums) == 0.0
