@@ -102,6 +102,8 @@ def audit_one(
         )
         comparison = compare(evaluable, tested_overall, settings)
     flags = list(decision_flags(scores, cut.value)) if reads == "decisions" and len(part) else []
+    if flags and not rows.binary:
+        flags.append("check the threshold: every score lies on one side of it; are both on the same scale?")
     below = [str(g) for g in table.loc[table["below_chance"].astype(bool), "group"]]
     flags += [f"below chance: the AUROC of group '{g}' is below 0.5 and is kept as it is" for g in below]
     return Audit(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from frame import __version__
 from frame.audits.page import STYLE
-from frame.audits.suppression import hidden_subgroups, hides_values, masked_text, shown_count
+from frame.audits.suppression import hidden_subgroups, hides_totals, hides_values, masked_text, shown_count
 from frame.audits.words import in_sentence, verdict_words
 from frame.errors import InputError
 from frame.measures.registry import MEASURES
@@ -252,7 +252,7 @@ def _groups(audit: Audit, hidden: frozenset[str], unnamed: frozenset[str], limit
         cells = "".join(f'<td class="number">{_text(c)}</td>' for c in (*counts, value, interval))
         rows.append(f'<tr><th scope="row">{_text(group)}</th>{cells}<td>{_text(status)}</td></tr>')
     totals = [audit.n_images, audit.n_positive, audit.n_images - audit.n_positive, audit.n_patients]
-    shown = [shown_count(total, limit) for total in totals]
+    shown = [shown_count(total, limit, hides_totals(audit, limit)) for total in totals]
     if not audit.patients_given:
         shown[-1] = "no ids"
     value = _DASH if math.isnan(audit.overall_pooled) else f"{audit.overall_pooled:.3f}"
@@ -306,6 +306,8 @@ def _settings(audit: Audit, limit: int) -> str:
     counts = f"{shown_count(audit.n_images, limit)} images, {n_positive} positive"
     if audit.patients_given:
         counts += f", {shown_count(audit.n_patients, limit)} patients"
+    if hides_totals(audit, limit):
+        counts = "suppressed: few images were left out"
     entries = [
         ("Unit of sampling", audit.unit if audit.patients_given else "image (no patient id was given)"),
         ("Counted", counts),

@@ -3,7 +3,8 @@
 A subgroup with a count below the limit is hidden as a whole: its small counts read ``<N``, its other counts
 and its value are left out. Totals stay in sight, so a single hidden subgroup could be computed by
 subtraction; then the smallest other one is hidden with it, and more until the hidden ones together reach the
-limit.
+limit. A small number of images that were left out (without a group, a label, a score or a patient id) counts
+like a hidden subgroup, and then the totals of the audited images are hidden too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from frame.audits.settings import check_suppression
 if TYPE_CHECKING:
     from frame.audits.result import Audit
 
-__all__ = ["COUNTS", "hidden_subgroups", "hides_values", "masked_text", "shown_count", "suppressed_frame"]
+__all__ = [
+    "COUNTS",
+    "hidden_subgroups",
+    "hides_totals",
+    "hides_values",
+    "masked_text",
+    "shown_count",
+    "suppressed_frame",
+]
 
 #: Columns of counts of a subgroup.
 COUNTS = ("n_images", "n_positive", "n_negative", "n_patients")
@@ -58,7 +67,7 @@ def hidden_subgroups(audits: Sequence[Audit], suppress_below: int) -> list[froze
     limit = check_suppression(suppress_below)
     if limit == 0:
         return [frozenset() for _ in audits]
-    alone = [_hidden(audit.table, limit) for audit in audits]
+    alone = [_hidden(audit.table, limit, hides_totals(audit, limit)) for audit in audits]
     together: dict[tuple[str, str, str], frozenset[str]] = {}
     for audit, hidden in zip(audits, alone, strict=True):
         key = (audit.score, audit.label, audit.attribute)
@@ -74,14 +83,28 @@ def hidden_subgroups(audits: Sequence[Audit], suppress_below: int) -> list[froze
     return found
 
 
-def _hidden(table: pd.DataFrame, limit: int) -> frozenset[str]:
+def hides_totals(audit: Audit, suppress_below: int) -> bool:
+    """Whether so few images were left out that the totals would tell how many.
+
+    Parameters
+    ----------
+    audit : Audit
+        The audit.
+    suppress_below : int
+        Smallest count that may be shown; 0 hides nothing.
+    """
+    left_out = (audit.n_missing, audit.n_unlabelled, audit.n_without_score, audit.n_without_patient)
+    return any(0 < count < suppress_below for count in left_out)
+
+
+def _hidden(table: pd.DataFrame, limit: int, few_left_out: bool) -> frozenset[str]:
     counts = table.set_index("group")[list(COUNTS)]
     hidden = [str(group) for group in counts.index[(counts < limit).any(axis=1)]]
-    if not hidden:
+    if not hidden and not few_left_out:
         return frozenset()
     others = counts.drop(index=hidden).sort_values("n_images", kind="stable").index.tolist()
     while others:
-        if bool((counts.loc[hidden].sum() >= limit).all()):
+        if hidden and bool((counts.loc[hidden].sum() >= limit).all()):
             break
         hidden.append(str(others.pop(0)))
     return frozenset(hidden)
@@ -176,6 +199,8 @@ def suppressed_frame(audits: Sequence[Audit], suppress_below: int) -> pd.DataFra
             if _is_small(name, row, limit) or (name == "smallest_group" and hidden):
                 row[name] = pd.NA
                 changed = True
+        if hides_totals(audit, limit):
+            row |= dict.fromkeys(("n_images", "n_positive", "n_patients"), pd.NA)
         if hidden:
             row["equity_scaled"] = math.nan
             if row["worst_group"] in hides_values(audit, hidden):

@@ -193,12 +193,26 @@ def _print_one(
     title = f"{in_sentence(audit.measure)} by {_name(audit, audits)}"
     console.print()
     console.print(Text(title[:1].upper() + title[1:], style="bold" if audit.exceeds else "underline"))
+    if console.width < _TABLE_WIDTH:
+        for line in _numbers(_cells(audit, audits, hidden, limit)):
+            console.print(Padding(Text(line, style="bold" if audit.exceeds else ""), (0, 0, 0, 2)))
     verdict = masked_text(printable(verdict_words(audit, unnamed)), limit)
     console.print(Padding(Text(verdict), (0, 0, 0, 2)))
     for flag in audit.flags:
         console.print(Padding(Text(f"! {masked_text(printable(flag), limit)}"), (0, 0, 0, 2)))
     if len(audits) <= _DETAILED:
         console.print(Padding(_subgroups(audit, hidden, unnamed, limit), (0, 0, 0, 2)))
+
+
+def _numbers(cells: Sequence[str]) -> list[str]:
+    """The numbers of a table row in short lines, where there is no room for the table."""
+    _, _, groups, observed, law, share, q, p_heterogeneity, verdict = cells
+    pairs = (
+        (("groups (smallest)", groups), ("difference", observed), ("share", share)),
+        (("if fair [95 %]", law), ("q", q), ("p(Q)", p_heterogeneity)),
+    )
+    lines = [" | ".join(f"{name} {value}" for name, value in line if value) for line in pairs]
+    return [line for line in (*lines, verdict) if line]
 
 
 def _subgroups(audit: Audit, hidden: frozenset[str], unnamed: frozenset[str], limit: int) -> Table:

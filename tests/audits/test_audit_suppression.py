@@ -16,6 +16,7 @@ from frame.audits.report import report_text
 from frame.audits.suppression import (
     _hidden,
     hidden_subgroups,
+    hides_totals,
     hides_values,
     masked_text,
     shown_count,
@@ -51,6 +52,23 @@ def test_a_small_cell_takes_a_second_group_with_it(rare):
     assert "suppressed (counts below 10" in shown
     assert re.search(r"A 300 \d+ \d+ 300", shown)
     assert "Counts below 10 are suppressed" in shown
+
+
+def test_few_images_left_out_do_not_follow_from_the_totals():
+    c = make_cohort((300, 200, 60))
+    groups = c.groups.astype(object)
+    groups[:7] = None
+    audit = frame.audit(c.scores, c.labels, groups, c.patients, missing="drop", resamples=0)
+    assert hides_totals(audit, 10)
+    assert not hides_totals(audit, 7)
+    # Every group is large; the smallest goes, so that the others and the total rows do not give 7.
+    assert hidden_subgroups([audit], 10) == [frozenset({"C"})]
+    shown = words(report_text([audit], suppress_below=10))
+    assert "all rows hidden hidden hidden hidden" in shown
+    assert "553" not in shown
+    row = suppressed_frame([audit], 10).iloc[0]
+    assert row[["n_images", "n_positive", "n_patients", "n_missing"]].isna().all()
+    assert suppressed_frame([audit], 7).iloc[0]["n_images"] == 553
 
 
 def test_the_values_of_both_ends_go_together(rare):
@@ -162,7 +180,7 @@ def test_no_hidden_count_follows_from_the_totals(positives, negatives, limit):
     table["n_images"] = table["n_positive"] + table["n_negative"]
     repeats = negatives.draw(st.integers(1, 4))
     table["n_patients"] = -(-table["n_images"] // repeats)
-    hidden = _hidden(table, limit)
+    hidden = _hidden(table, limit, False)
     rows = table.set_index("group")
     for group, row in rows.iterrows():
         if group not in hidden:
