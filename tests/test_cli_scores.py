@@ -400,7 +400,7 @@ def test_wrong_input_is_one_sentence_and_exit_2(scores, tmp_path, arguments, fra
         (b"risk,finding,sex\n0.1,\x00,F\n", "zero bytes"),
         (b"PK\x03\x04rest", "a spreadsheet or a zip archive"),
         (b"\x1f\x8b\x08broken", "the compressed file is damaged"),
-        (gzip.compress(gzip.compress(b"a,b")), "compressed twice"),
+        (gzip.compress(gzip.compress(b"a,b", mtime=0), mtime=0), "compressed twice"),
         (b"BZh91AY", "compressed with bzip2"),
         (b'[{"risk": 0.1, "finding": 1}]', "it looks like JSON or a web page"),
         (b",,\n0.1,0,F\n", "its header names no column at all"),
@@ -408,6 +408,7 @@ def test_wrong_input_is_one_sentence_and_exit_2(scores, tmp_path, arguments, fra
         (b"PAR1 and nothing else", "the parquet file is damaged"),
         (b'risk,finding,sex\n0.1,0,"' + b"F" * 20_000, "a double quote may have been left open"),
     ],
+    ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_files_that_are_no_tables(tmp_path, content, fragment):
     path = tmp_path / "scores.csv"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,6 +105,7 @@ def audit_one(
     flags = list(decision_flags(scores, cut.value)) if reads == "decisions" and len(part) else []
     if flags and not rows.binary:
         flags.append("check the threshold: every score lies on one side of it; are both on the same scale?")
+    flags += [f"check the groups: '{a}' and '{b}' differ only in case" for a, b in _twins(attribute.levels)]
     below = [str(g) for g in table.loc[table["below_chance"].astype(bool), "group"]]
     flags += [f"below chance: the AUROC of group '{g}' is below 0.5 and is kept as it is" for g in below]
     return Audit(
@@ -132,6 +134,14 @@ def audit_one(
         data_flags=tuple(flags),
         _rows=part,
     )
+
+
+def _twins(levels: Sequence[str]) -> list[tuple[str, str]]:
+    """Neighbouring pairs of levels that are one word, but for upper and lower case."""
+    spellings: dict[str, list[str]] = {}
+    for level in levels:
+        spellings.setdefault(level.casefold(), []).append(level)
+    return [pair for same in spellings.values() for pair in pairwise(same)]
 
 
 def _too_few(table: pd.DataFrame, n_evaluable: int) -> str:

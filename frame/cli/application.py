@@ -214,9 +214,11 @@ def main() -> None:
             f"the output cannot be written ({(problem.strerror or 'unknown reason').lower()}).", WRONG_INPUT
         )
     except Exception as problem:
-        show = getattr(problem, "show", None)
-        if show is not None:  # an option that the command line does not know
-            show()
+        said = getattr(problem, "format_message", None)
+        if said is not None:  # an option that the command line does not know
+            sentence = str(said()).replace("Value error, ", "").rstrip(".")
+            if sentence:  # without one, the help has been shown
+                _say(f"{sentence}; -h after the command lists what is allowed.", WRONG_INPUT)
             code = getattr(problem, "exit_code", WRONG_INPUT)
         else:
             told = f"{type(problem).__name__}: {problem}"

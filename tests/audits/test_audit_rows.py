@@ -275,3 +275,33 @@ def test_repeated_images_without_ids_have_no_p(singles, measure):
         frame.audit(*rows, singles.patients, images_repeat=True)
     with pytest.raises(InputError, match="images_repeat is 'yes'"):
         frame.audit(*rows, images_repeat="yes")
+
+
+def test_spellings_of_one_group_are_flagged():
+    c = make_cohort((200, 150, 100))
+    groups = np.array(["female", "male", "FEMALE"], dtype=object)[
+        np.searchsorted([200, 350], np.arange(450), "right")
+    ]
+    flags = frame.audit(c.scores, c.labels, groups, c.patients, resamples=0).flags
+    assert "check the groups: 'FEMALE' and 'female' differ only in case" in flags
+    plain = frame.audit(c.scores, c.labels, c.groups, c.patients, resamples=0).flags
+    assert not any(flag.startswith("check the groups") for flag in plain)
+
+
+def test_a_threshold_on_another_scale_is_flagged():
+    c = make_cohort((200, 150))
+    percent = 100 / (1 + np.exp(-c.scores))
+    result = frame.audit(
+        percent, c.labels, c.groups, c.patients, measure="accuracy", threshold=-1.0, resamples=0
+    )
+    assert any(flag.startswith("check the threshold: every score lies on one side") for flag in result.flags)
+    inside = frame.audit(
+        percent,
+        c.labels,
+        c.groups,
+        c.patients,
+        measure="tpr",
+        threshold=float(np.median(percent)),
+        resamples=0,
+    )
+    assert not any(flag.startswith("check the threshold") for flag in inside.flags)
