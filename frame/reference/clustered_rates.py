@@ -233,9 +233,8 @@ def rate_heterogeneity(
     drawn = np.empty((len(groups), draws))
     for row, index in enumerate(order.tolist()):
         group = groups[index]
-        law: _Hits | Proportion
         if reference.correlation > 0.0:
-            law = _Hits(group.n, reference.value, np.bincount(group.cases), reference.correlation)
+            law = _hits(group.n, reference.value, np.bincount(group.cases), reference.correlation)
         else:
             law = binomial_proportion(group.n, reference.value)
         chosen = np.searchsorted(np.cumsum(law.mass), rng.random(draws), side="right")
@@ -268,50 +267,26 @@ class ClusteredRateDifference(RateDifference):
         kinds = sorted(
             (int(k.sum()), r, tuple(np.bincount(k).tolist())) for k, r in zip(cases, rates, strict=True)
         )
-        self._hits = [_Hits(n, rate, np.asarray(patients), correlation) for n, rate, patients in kinds]
+        self._hits = [_hits(n, rate, np.asarray(patients), correlation) for n, rate, patients in kinds]
 
-    def _proportions(self, left_out: float) -> list[_Hits]:  # type: ignore[override]
+    def _proportions(self, left_out: float) -> list[Proportion]:
         return self._hits
 
 
-class _Hits:
-    """Rate of one subgroup as a lattice law: support ``first .. last``, mass and upper tails.
-
-    ``patients[k]`` is the number of patients with k cases.
-    """
-
-    def __init__(self, n: int, rate: float, patients: Integers, correlation: float) -> None:
-        self.n = n
-        mass = np.zeros(n + 1)
-        if rate in (0.0, 1.0):
-            mass[n if rate == 1.0 else 0] = 1.0
-        else:
-            length = 1 << n.bit_length()
-            transform = np.ones(length // 2 + 1, dtype=np.complex128)
-            for k in np.flatnonzero(patients).tolist():
-                if k:
-                    one = np.fft.rfft(_beta_binomial(k, rate, correlation), length)
-                    transform *= _power(one, int(patients[k]))
-            mass = np.fft.irfft(transform, length)[: n + 1]
-        kept = np.flatnonzero(mass > _SMALLEST_MASS)
-        self.first, self.last = int(kept[0]), int(kept[-1])
-        mass = np.maximum(mass[self.first : self.last + 1], 0.0)
-        mass = mass / math.fsum(mass.tolist())
-        self.mass: Floats = mass
-        self.counts: Integers = np.arange(self.first, self.last + 1, dtype=np.int64)
-        self.values: Floats = self.counts / n
-        self.upper: Floats = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
-        self.upper[0] = 1.0
-        self.lower: Floats = np.concatenate([[0.0], np.cumsum(mass)])
-        self.lower[-1] = 1.0
-
-    def below(self, counts: Integers) -> Floats:
-        """P(X < count) for every count."""
-        return self.lower.take(counts - self.first, mode="clip")
-
-    def at_least(self, counts: Integers) -> Floats:
-        """P(X >= count) for every count."""
-        return self.upper.take(counts - self.first, mode="clip")
+def _hits(n: int, rate: float, patients: Integers, correlation: float) -> Proportion:
+    """Law of the rate of one subgroup in which ``patients[k]`` patients have k cases."""
+    if rate in (0.0, 1.0):
+        return Proportion(n, n if rate == 1.0 else 0, np.ones(1))
+    length = 1 << n.bit_length()
+    transform = np.ones(length // 2 + 1, dtype=np.complex128)
+    for k in np.flatnonzero(patients).tolist():
+        if k:
+            one = np.fft.rfft(_beta_binomial(k, rate, correlation), length)
+            transform *= _power(one, int(patients[k]))
+    mass = np.fft.irfft(transform, length)[: n + 1]
+    kept = np.flatnonzero(mass > _SMALLEST_MASS)
+    mass = np.maximum(mass[kept[0] : kept[-1] + 1], 0.0)
+    return Proportion(n, int(kept[0]), mass / math.fsum(mass.tolist()))
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:

@@ -37,29 +37,22 @@ _EXPANDED_SUBGROUPS = 14
 
 
 class Proportion:
-    """Binomial proportion with ``n`` trials: support ``first .. last``, mass and upper tails."""
+    """Law of one subgroup's proportion on its lattice: support ``first .. last``, mass and tails.
 
-    def __init__(self, n: int, rate: float, left_out: float) -> None:
+    Parameters
+    ----------
+    n : int
+        Trials; values are ``0, 1/n, ..., 1``.
+    first : int
+        Smallest count that has mass.
+    mass : ndarray of float64
+        Probabilities of the counts from ``first`` on; they add up to 1.
+    """
+
+    def __init__(self, n: int, first: int, mass: Floats) -> None:
         self.n = n
-        if rate in (0.0, 1.0):
-            self.first = self.last = n if rate == 1.0 else 0
-            mass = np.ones(1)
-        else:
-            # Bernstein's bound gives the distance from the mean beyond which less than left_out remains.
-            z_squared = -2.0 * math.log(left_out)
-            spread = n * rate * (1.0 - rate)
-            reach = z_squared / 6.0 + math.sqrt(z_squared**2 / 36.0 + z_squared * spread)
-            self.first = max(0, math.floor(n * rate - reach))
-            self.last = min(n, math.ceil(n * rate + reach))
-            mode = min(n, math.floor((n + 1) * rate))
-            odds = rate / (1.0 - rate)
-            above = np.arange(mode, self.last, dtype=np.float64)
-            below = np.arange(mode, self.first, -1, dtype=np.float64)
-            rising = np.cumprod((n - above) / (above + 1.0) * odds)
-            falling = np.cumprod(below / (n - below + 1.0) / odds)
-            mass = np.concatenate([falling[::-1], [1.0], rising])
-            mass /= math.fsum(mass.tolist())
-        self.mass: Floats = mass
+        self.first, self.last = first, first + len(mass) - 1
+        self.mass = mass
         self.counts: Integers = np.arange(self.first, self.last + 1, dtype=np.int64)
         self.values: Floats = self.counts / n
         # upper[k - first] = P(X >= k), with a closing 0.
@@ -79,9 +72,29 @@ class Proportion:
         return self.upper.take(counts - self.first, mode="clip")
 
 
+def _binomial(n: int, rate: float, left_out: float) -> Proportion:
+    """Binomial proportion without the ends that together have a mass below ``left_out``."""
+    if rate in (0.0, 1.0):
+        return Proportion(n, n if rate == 1.0 else 0, np.ones(1))
+    # Bernstein's bound gives the distance from the mean beyond which less than left_out remains.
+    z_squared = -2.0 * math.log(left_out)
+    spread = n * rate * (1.0 - rate)
+    reach = z_squared / 6.0 + math.sqrt(z_squared**2 / 36.0 + z_squared * spread)
+    first = max(0, math.floor(n * rate - reach))
+    last = min(n, math.ceil(n * rate + reach))
+    mode = min(n, math.floor((n + 1) * rate))
+    odds = rate / (1.0 - rate)
+    above = np.arange(mode, last, dtype=np.float64)
+    below = np.arange(mode, first, -1, dtype=np.float64)
+    rising = np.cumprod((n - above) / (above + 1.0) * odds)
+    falling = np.cumprod(below / (n - below + 1.0) / odds)
+    mass = np.concatenate([falling[::-1], [1.0], rising])
+    return Proportion(n, first, mass / math.fsum(mass.tolist()))
+
+
 @lru_cache(maxsize=256)
 def _proportion(n: int, rate: float, left_out: float) -> Proportion:
-    return Proportion(n, rate, left_out)
+    return _binomial(n, rate, left_out)
 
 
 def binomial_proportion(n: int, rate: float) -> Proportion:
