@@ -100,6 +100,19 @@ def test_calibrated_holds_its_size(measure):
     assert (small["size_lo"] <= 0.07).all()
 
 
+@pytest.mark.parametrize("measure", ["auroc", "tpr", "fpr"])
+def test_heterogeneity_holds_its_size_over_designs(measure):
+    """A hundred cohorts a design say little of one; 7,200 over all say enough."""
+    table = characteristics(f"sizes_{measure}")
+    large = table[table["large_groups"] & table["correlations"].isin(["", "0.5"])]
+    judged = large[large["method"] == "heterogeneity"]
+    assert judged["cohorts"].sum() == 7200
+    assert 0.04 <= judged["rejected"].sum() / judged["cohorts"].sum() <= 0.06
+    # In no design is it far off: the 99 % interval of each meets [0.03, 0.07].
+    assert (judged["size_lo"] <= 0.07).all()
+    assert (judged["size_hi"] >= 0.03).all()
+
+
 @pytest.mark.parametrize("measure", ["auroc", "tpr"])
 def test_cohorts_simulated_again_give_the_same_count(measure):
     table = characteristics(f"sizes_{measure}").set_index(["cell", "method"])
