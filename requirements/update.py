@@ -1,7 +1,7 @@
 """Resolve the locked environments again: the three lock files and ``environment.yml``.
 
 ``requirements.lock``
-    The package with its extras ``scores``, ``plots``, ``book`` and ``test``, for ``make book`` and
+    The package with its extras ``scores``, ``plots``, ``study``, ``book`` and ``test``, for ``make book`` and
     ``make test``.
 ``requirements-models.lock``
     The same and the extra ``models``: one environment for GPU nodes. Shared packages have the same versions.
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "requirements" / "pins.txt"
 TABLES = ROOT / "requirements" / "tables.in"
 PYTHON_VERSION = "3.11"
-BASE_EXTRAS = ("scores", "plots", "book", "test")
+BASE_EXTRAS = ("scores", "plots", "study", "dicom", "book", "test")
 MODEL_EXTRAS = (*BASE_EXTRAS, "models")
 ENVIRONMENT_HEADER = f"""\
 # Written by requirements/update.py from requirements-models.lock: change pyproject.toml, run `make lock`.
