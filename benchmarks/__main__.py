@@ -1,9 +1,18 @@
 """Run every benchmark and print one table each."""
 
-from benchmarks import fair_reference_laws, patient_bootstrap, score_audit, whole_processes
+from benchmarks import (
+    fair_reference_laws,
+    image_preparation,
+    manifests,
+    patient_bootstrap,
+    score_audit,
+    whole_processes,
+)
 
 if __name__ == "__main__":
     fair_reference_laws.run()
     patient_bootstrap.run()
     score_audit.run()
+    image_preparation.run()
+    manifests.run()
     whole_processes.run()

@@ -90,6 +90,12 @@ def _quartiles_off(table: pd.DataFrame) -> pd.Series[bool]:
     return broken
 
 
+def _out_of_order(rules: pd.DataFrame) -> pd.Series[bool]:
+    import pandas as pd
+
+    return pd.Series(rules["order"].to_numpy() != range(1, len(rules) + 1), index=rules.index)
+
+
 RULES: dict[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
     "one description per claim": _changing_description,
     "two subgroups per claim": _lone_subgroup,
@@ -103,4 +109,5 @@ RULES: dict[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
     "prevalence is positive over evaluable": _prevalence_off,
     "part within whole": _part_too_large,
     "quartiles in order": _quartiles_off,
+    "order is the order of rows": _out_of_order,
 }

@@ -5,80 +5,21 @@ Declarations only; :mod:`frame.tables` reads and checks the files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from frame.table_columns import COUNT, NOTE, TEXT, Column, Table, one_of
+from frame.table_schemas_cohorts import COHORT_TABLES
 
 __all__ = ["TABLES", "Column", "Table"]
 
 PAPER = "transcribed from the paper (Lotfinia, Truhn, Maier and Tayebi Arasteh)"
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a column may hold.
-
-    Attributes
-    ----------
-    expected : str
-        The allowed content in words, used in error messages.
-    pattern : str
-        Regular expression that the whole text of a cell must match.
-    blank : bool
-        Whether an empty cell is allowed.
-    count : bool
-        Whether the column is read as whole numbers (pandas ``Int64``); otherwise it stays text.
-    """
-
-    expected: str
-    pattern: str
-    blank: bool = False
-    count: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of ``data/``.
-
-    Attributes
-    ----------
-    name : str
-        Name for :func:`frame.tables.load_table`, equal to the file's stem.
-    file : str
-        File name in ``data/``.
-    meaning : str
-        What a row is, in one sentence.
-    origin : str
-        Where its values come from.
-    key : tuple of str
-        Columns that together are unique over the rows.
-    columns : mapping of str to Column
-        Every column, in order.
-    rules : tuple of str
-        Names of the checks over several columns (see :mod:`frame.table_rules`).
-    """
-
-    name: str
-    file: str
-    meaning: str
-    origin: str
-    key: tuple[str, ...]
-    columns: Mapping[str, Column]
-    rules: tuple[str, ...] = ()
-
-
-def _one_of(*allowed: str, blank: bool = False) -> Column:
-    return Column("one of " + ", ".join(allowed), "|".join(re.escape(text) for text in allowed), blank)
-
-
-TEXT = Column("a text", r"\S.*")
-NOTE = Column("a text or nothing", r"\S.*", blank=True)
 FRACTION = Column("a decimal number from 0 to 1", r"0(\.\d+)?|1(\.0+)?")
 FRACTION_OR_BLANK = Column("a decimal number from 0 to 1, or nothing", FRACTION.pattern, blank=True)
 SIGNED = Column("a decimal number from -1 to 1, with its sign", r"[+\-−]?0\.\d+")
 Q_VALUE = Column("a q value with three decimals, <0.001 or >0.999", r"0\.\d{3}|<0\.001|>0\.999")
 COUNT_TEXT = Column("a whole number from 1, or nothing", r"[1-9]\d*", blank=True)
-COUNT = Column("a whole number from 0", r"\d+", count=True)
 COUNT_OR_BLANK = Column("a whole number from 0, or nothing", r"\d+", blank=True, count=True)
 STUDY = Column("a study key such as glocker-2023", r"[a-z]+(-[a-z]+)*-\d{4}(-[a-z]+)*")
 CLAIM = Column("a claim id such as glocker-2023-01", r"[a-z]+(-[a-z]+)*-\d{4}-\d{2}")
@@ -91,9 +32,9 @@ MODALITIES = (
     "mammography",
     "abdominal CT",
 )
-MEASURE = _one_of("auroc", "tpr", "fpr")
-DIRECTION = _one_of("disparity", "caution", blank=True)
-YES_NO = _one_of("yes", "no")
+MEASURE = one_of("auroc", "tpr", "fpr")
+DIRECTION = one_of("disparity", "caution", blank=True)
+YES_NO = one_of("yes", "no")
 
 _CLAIMS = Table(
     name="published_claims",
@@ -105,10 +46,10 @@ _CLAIMS = Table(
         "claim_id": CLAIM,
         "study": STUDY,
         "doi_or_url": LINK,
-        "modality": _one_of(*MODALITIES),
+        "modality": one_of(*MODALITIES),
         "dataset": TEXT,
         "task": TEXT,
-        "attribute": _one_of("race", "sex", "race x sex", "age", "skin tone"),
+        "attribute": one_of("race", "sex", "race x sex", "age", "skin tone"),
         "condition": TEXT,
         "metric": MEASURE,
         "subgroup": TEXT,
@@ -116,7 +57,7 @@ _CLAIMS = Table(
         "n_positive": COUNT_TEXT,
         "n_negative": COUNT_TEXT,
         "overall_value": FRACTION_OR_BLANK,
-        "provenance": _one_of("reported", "derived", "reconstructed"),
+        "provenance": one_of("reported", "derived", "reconstructed"),
         "source_table": TEXT,
         "claim_direction": DIRECTION,
     },
@@ -142,7 +83,7 @@ _STUDIES = Table(
         "included": YES_NO,
         "n_claims": COUNT,
         "criterion_failed": COUNT_OR_BLANK,
-        "criterion_basis": _one_of(
+        "criterion_basis": one_of(
             "reason names it", "inferred from the totals", "stated in the paper", blank=True
         ),
         "reason": TEXT,
@@ -162,7 +103,7 @@ _CHECKS = Table(
         "claims": TEXT,
         "checked": TEXT,
         "against": NOTE,
-        "outcome": _one_of("match", "consistent", "inconsistent", "inconsistent by one", "not checked"),
+        "outcome": one_of("match", "consistent", "inconsistent", "inconsistent by one", "not checked"),
         "note": TEXT,
     },
 )
@@ -191,7 +132,7 @@ _SUPPLEMENTARY_7 = Table(
         "claim_id": CLAIM,
         "study": STUDY,
         "study_printed": TEXT,
-        "modality": _one_of(*MODALITIES),
+        "modality": one_of(*MODALITIES),
         "dataset": TEXT,
         "task": TEXT,
         "attribute": TEXT,
@@ -199,7 +140,7 @@ _SUPPLEMENTARY_7 = Table(
         "metric": MEASURE,
         "n_groups": COUNT,
         "smallest_group": COUNT,
-        "provenance": _one_of("R", "D", "P"),
+        "provenance": one_of("R", "D", "P"),
         "reported": FRACTION,
         "reference": FRACTION,
         "ref_lo": FRACTION,
@@ -292,7 +233,7 @@ _PAPER_TABLES = (
         "One category of race or insurance with its test radiographs by whether the site records the field.",
         ("attribute", "category"),
         {
-            "attribute": _one_of("Race", "Insurance"),
+            "attribute": one_of("Race", "Insurance"),
             "category": TEXT,
             "recorded": COUNT,
             "not_recorded": COUNT,
@@ -306,7 +247,7 @@ _PAPER_TABLES = (
         "One attribute in dermatology or funduscopy with its median difference and reference.",
         ("modality", "attribute"),
         {
-            "modality": _one_of("Dermatology", "Fundus"),
+            "modality": one_of("Dermatology", "Fundus"),
             "attribute": TEXT,
             "observed": FRACTION,
             "reference": FRACTION,
@@ -341,7 +282,7 @@ _PAPER_TABLES = (
         ("contrast", "attribute"),
         {
             "contrast": TEXT,
-            "attribute": _one_of("Race", "Age", "Sex"),
+            "attribute": one_of("Race", "Age", "Sex"),
             "n": COUNT,
             "worst_group_gain": SIGNED,
             "worst_group_significant": COUNT,
@@ -364,7 +305,7 @@ _PAPER_TABLES = (
         "One quantity at one strength of the decodability or the entanglement injection.",
         ("injection", "strength", "quantity"),
         {
-            "injection": _one_of("decodability", "entanglement"),
+            "injection": one_of("decodability", "entanglement"),
             "strength": Column("a strength such as 0.25 or 256", r"\d+(\.\d+)?"),
             "quantity": TEXT,
             "value": FRACTION,
@@ -381,7 +322,7 @@ _PAPER_TABLES = (
 
 DECIMAL = Column("a decimal number", r"-?\d+(\.\d+)?(e-?\d+)?")
 DECIMAL_OR_BLANK = Column("a decimal number or nothing", DECIMAL.pattern, blank=True)
-FLAG = _one_of("True", "False")
+FLAG = one_of("True", "False")
 
 
 def _characteristics(name: str, meaning: str) -> Table:
@@ -389,7 +330,7 @@ def _characteristics(name: str, meaning: str) -> Table:
     columns = {
         "cell": TEXT,
         "design": TEXT,
-        "measure": _one_of("auroc", "tpr", "fpr"),
+        "measure": one_of("auroc", "tpr", "fpr"),
         "auroc": DECIMAL,
         "prevalence": DECIMAL,
         "repeats": FLAG,
@@ -422,11 +363,28 @@ CHARACTERISTICS_TABLES = (
     ),
 )
 
+_DEMOGRAPHIC_TERMS = Table(
+    name="demographic_terms",
+    file="demographic_terms.csv",
+    meaning="One term of sex, race, ethnicity or age that is removed from reports, or a phrase that is kept.",
+    origin="ours; races and ethnicities as the sources of the cohorts print them",
+    key=("term",),
+    columns={
+        "term": TEXT,
+        "kind": one_of("sex", "race", "ethnicity", "age"),
+        "form": one_of("word", "pattern", "keep"),
+        "version": Column("a whole number from 1", r"[1-9]\d*"),
+        "note": NOTE,
+    },
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         *(_CLAIMS, _STUDIES, _CHECKS, _NUMBERS, _SUPPLEMENTARY_7),
         *_PAPER_TABLES,
         *CHARACTERISTICS_TABLES,
+        *COHORT_TABLES,
+        _DEMOGRAPHIC_TERMS,
     )
 }

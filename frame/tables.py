@@ -9,6 +9,7 @@ throughout, as a user's own table of claims would be read.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pandera.errors
 
-__all__ = ["TABLES", "Column", "Table", "check_table", "load_table", "table_path"]
+__all__ = ["NOTED", "TABLES", "Column", "Table", "check_table", "load_table", "note_read", "table_path"]
+
+#: Environment variable that names a file in which reads of tables are noted.
+NOTED = "FRAME_NOTE_READS"
 
 
 def table_path(name: str) -> Path:
@@ -82,8 +86,20 @@ def load_table(name: str) -> pd.DataFrame:
     import pandas as pd
 
     path = table_path(name)
+    note_read(name)
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
     return check_table(name, frame)
+
+
+def note_read(name: str) -> None:
+    """Add the name of a table to the file that the environment variable :data:`NOTED` names, if it is set.
+
+    A notebook declares the tables that it reads; whoever executes it compares.
+    """
+    notes = os.environ.get(NOTED)
+    if notes:
+        with Path(notes).open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
 
 
 def check_table(name: str, frame: pd.DataFrame) -> pd.DataFrame:
