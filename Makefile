@@ -9,6 +9,7 @@ LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
 PAGE := _build/html/index.html
 JOBS ?= 2
+PROFILE ?= demo
 UV_VERSION := 0.13.9
 
 # A kernel, a style or a package of the user's own must not reach the tests and the book.
@@ -62,14 +63,14 @@ env: $(READY) ## make the environment .venv
 
 # --- what a reader and a contributor run ---------------------------------------------------------------------
 
-# All pages every time: a change in the package or in data/ changes pages whose own source is the same.
-book: $(READY) ## compute and build the book; ends by printing where to open it
-	@$(BIN)/jupyter-book build . --all -W --keep-going --quiet
-	@touch $(PAGE)
-	@echo "The book is built. Open $(CURDIR)/$(PAGE) in a browser; it needs no network."
+# The graph decides by content what is stale: a notebook whose modules, tables and text are what they were is
+# not executed again. Another profile: make book PROFILE=open.
+book: $(READY) ## make what is stale and build the book; ends by printing where to open it
+	@$(BIN)/frame book --profile $(PROFILE) --cores $(JOBS)
 
-# One worker per file: a notebook's cells run in order in one kernel of their own.
+# One worker per file: a notebook's cells run in order in one kernel of their own. Some show results of the study.
 test: $(READY) ## run the tests, the notebooks among them
+	@$(BIN)/frame run cohort_counts
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not browser" --nbval tests notebooks
 
 check-book: $(READY) ## check the built book: links, pictures, and each page in a browser with the network off
@@ -77,6 +78,7 @@ check-book: $(READY) ## check the built book: links, pictures, and each page in 
 	@$(BIN)/python -m pytest -m browser tests/end_to_end
 
 notebooks: $(READY) ## execute the notebooks again and store their outputs
+	@$(BIN)/frame run cohort_counts
 	@$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 

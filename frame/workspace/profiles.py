@@ -1,0 +1,410 @@
+"""Profiles: one YAML file says which cohorts, encoders, findings and sizes a study has.
+
+Three profiles come with the package. ``demo`` runs on a laptop without any download, ``open`` needs the
+images of NIH ChestX-ray14 and no credentials, ``paper`` needs all ten image sources. The same code runs all
+three. A profile is checked as a whole when it is read; a key that is not known is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from frame.cohorts.schema import FINDINGS, MODALITIES
+from frame.cohorts.sources import PACKAGED, sources
+from frame.errors import InputError
+
+__all__ = [
+    "ATTRIBUTES",
+    "ROLES",
+    "Labels",
+    "Profile",
+    "Sizes",
+    "SourceSettings",
+    "load_profile",
+    "profile_names",
+    "source_roots",
+    "unset_variables",
+]
+
+_FOLDER: Final = Path(__file__).with_name("profiles")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_IN_WORKSPACE: Final = "workspace:"
+
+#: Environment variable with the path of the profile that a notebook is executed under, when it is a file.
+GIVEN: Final = "FRAME_PROFILE"
+
+#: Attributes whose levels a modality can be compared by.
+ATTRIBUTES: Final = {
+    "chest": ("race", "age", "sex", "insurance", "view", "site"),
+    "skin": ("skin_type", "age", "sex", "site"),
+    "fundus": ("race", "ethnicity", "age", "sex"),
+}
+#: What an encoder may be there for.
+ROLES: Final = ("panel", "injection", "fine_tuning", "image_text", "pretraining_start")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SourceSettings(_Part):
+    """How one image source is read.
+
+    ``root`` is the folder of the release: a path, a variable of the environment (``$NAME``), a folder of the
+    workspace (``workspace:raw/...``), or ``package:torchxrayvision`` for the tables inside that package.
+    ``linked_root`` is the folder of the tables that the source is joined with (MIMIC-IV, CheXpert Plus).
+    ``split`` is ``default``, ``released`` or ``hashed``. Without ``images`` only tables are read.
+    With ``reports`` the radiologists' reports are read too, where the source releases them.
+    """
+
+    root: str = Field(min_length=1)
+    linked_root: str | None = Field(default=None, min_length=1)
+    split: Literal["default", "released", "hashed"] = "default"
+    images: bool = True
+    reports: bool = False
+
+
+class Labels(_Part):
+    """What an uncertain and a blank label count as; there is no default."""
+
+    uncertain: Literal["negative", "positive", "missing"]
+    blank: Literal["missing", "negative"]
+
+
+class Sizes(_Part):
+    """Sizes of a study: side of an image in pixels, resamples, rows that a head is fitted on."""
+
+    image: int = Field(default=224, ge=16, le=2048)
+    resamples: int = Field(default=1000, ge=1)
+    permutations: int = Field(default=1000, ge=1)
+    head_rows: int = Field(default=100_000, ge=1)
+    smallest_group: int = Field(default=20, ge=1)
+    smallest_cell: int = Field(default=10, ge=1)
+
+
+class Profile(_Part):
+    """A checked profile; made by :func:`load_profile`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the profile.
+    seed : int
+        Seed of splits, resampling and fits.
+    sources : mapping of str to SourceSettings
+        The image sources, in the order in which they are pooled.
+    labels : Labels
+        The policy for uncertain and blank labels.
+    identical_files : {"error", "count"}
+        What it is when the same image file is in two splits: an error, or only counted.
+    findings, attributes : mapping of str to tuple of str
+        By modality. A modality that is left out has all of them.
+    encoders : mapping of str to tuple of str
+        By role, see :data:`ROLES`.
+    sizes : Sizes
+        Image side, resamples and the like.
+    """
+
+    name: str = Field(min_length=1, pattern=r"^[a-z][a-z0-9_-]*$")
+    title: str = ""
+    seed: int = Field(default=0, ge=0)
+    sources: Mapping[str, SourceSettings] = Field(min_length=1)
+    labels: Labels
+    identical_files: Literal["error", "count"] = "error"
+    findings: Mapping[str, tuple[str, ...]] = {}
+    attributes: Mapping[str, tuple[str, ...]] = {}
+    encoders: Mapping[str, tuple[str, ...]] = {}
+    sizes: Sizes = Sizes()
+    _origin: str = PrivateAttr(default="")
+    _sha256: str = PrivateAttr(default="")
+
+    @property
+    def origin(self) -> str:
+        """What :func:`load_profile` takes to read this profile again: its name, or the path of its file."""
+        return self._origin or self.name
+
+    @field_validator("findings", "attributes", "encoders", mode="before")
+    @classmethod
+    def _tuples(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: tuple(one) if isinstance(one, list) else one for key, one in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _known(self) -> Profile:
+        _check_names("sources", self.sources, tuple(sources()))
+        _check_names("findings", self.findings, MODALITIES)
+        _check_names("attributes", self.attributes, MODALITIES)
+        _check_names("encoders", self.encoders, ROLES)
+        for modality, named in self.findings.items():
+            _check_names(f"findings.{modality}", named, FINDINGS[modality])
+        for modality, named in self.attributes.items():
+            _check_names(f"attributes.{modality}", named, ATTRIBUTES[modality])
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Sum of all values of the profile as it was loaded."""
+        return self._sha256 or _sum_of(self)
+
+    def only(self, names: Iterable[str]) -> Profile:
+        """The same profile with some of its sources: what can be done without the others."""
+        kept = set(names)
+        part = self.model_copy(
+            update={"sources": {name: one for name, one in self.sources.items() if name in kept}}
+        )
+        part._sha256 = self.sha256
+        return part
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Modalities that the sources have, in the order chest, skin, fundus."""
+        there = {sources()[name].modality for name in self.sources}
+        return tuple(modality for modality in MODALITIES if modality in there)
+
+    def sources_of(self, modality: str) -> tuple[str, ...]:
+        """Names of the sources of one modality, in the profile's order."""
+        return tuple(name for name in self.sources if sources()[name].modality == modality)
+
+    def findings_of(self, modality: str) -> tuple[str, ...]:
+        """Findings that the study looks at in one modality."""
+        return tuple(self.findings.get(modality, FINDINGS[modality]))
+
+    def attributes_of(self, modality: str) -> tuple[str, ...]:
+        """Attributes that the study compares in one modality."""
+        return tuple(self.attributes.get(modality, ATTRIBUTES[modality]))
+
+    def values(self, *keys: str) -> dict[str, Any]:
+        """The values under dotted keys, such as ``labels.uncertain`` or ``sources.ddi.split``.
+
+        Raises
+        ------
+        KeyError
+            If a key names nothing; keys are written in the code, not by a user.
+        """
+        return {key: self._value(key) for key in keys}
+
+    def _value(self, key: str) -> Any:
+        value: Any = self.model_dump(mode="json")
+        for step in key.split("."):
+            value = value[step]
+        return value
+
+
+@dataclass(frozen=True)
+class _Roots:
+    """The folders of one source as they are on this machine."""
+
+    root: Path | None
+    linked_root: Path | None
+
+
+def source_roots(profile: Profile, source: str, workspace: Path) -> _Roots:
+    """The folders that a source is read from.
+
+    Parameters
+    ----------
+    profile : Profile
+        Names the roots.
+    source : str
+        One of its sources.
+    workspace : Path
+        Folder that ``workspace:`` stands for.
+
+    Returns
+    -------
+    object with ``root`` and ``linked_root``
+        Folders. ``root`` is None when the tables lie in an installed package, ``linked_root`` when there is
+        none or its variable is not set; which tables are then missing, the source's table of files says.
+
+    Raises
+    ------
+    frame.InputError
+        If a variable of the environment is not set.
+    """
+    settings = profile.sources[source]
+    root = None if settings.root == PACKAGED else _folder(profile, source, "root", settings.root, workspace)
+    linked = settings.linked_root
+    if linked is None or unset_variables(linked):
+        return _Roots(root, None)
+    return _Roots(root, _folder(profile, source, "linked_root", linked, workspace))
+
+
+def unset_variables(given: str) -> tuple[str, ...]:
+    """Variables of the environment that a folder of a profile names and that are not set, or empty."""
+    named = [match[1] or match[2] for match in _VARIABLE.finditer(given)]
+    return tuple(name for name in named if not os.environ.get(name))
+
+
+def _folder(profile: Profile, source: str, key: str, given: str, workspace: Path) -> Path:
+    if given.startswith(_IN_WORKSPACE):
+        return workspace / given.removeprefix(_IN_WORKSPACE).strip("/")
+    for name in unset_variables(given):
+        raise InputError(
+            f"Profile {profile.name}, source {source}: its {key} is ${name}, and that environment variable "
+            f"is not set; set {name} to the folder of the release."
+        )
+    return Path(_VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], given)).expanduser()
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the profiles that come with the package."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yml")))
+
+
+@cache
+def _read(path: Path, size: int, changed: int) -> Profile:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _OneOfEachKey)
+    except UnicodeDecodeError:
+        raise InputError(f"Profile {path.name} is not UTF-8 text.") from None
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        what = getattr(problem, "problem", None) or "it cannot be read"
+        raise InputError(
+            f"Profile {path.name}{where}: this is no YAML that a profile can have ({what})."
+        ) from None
+    if not isinstance(content, dict):
+        raise InputError(f"Profile {path.name} holds no keys; `frame doctor` lists profiles to copy from.")
+    try:
+        profile = Profile.model_validate(content)
+    except ValidationError as problem:
+        raise InputError(_sentence(path.name, problem)) from None
+    if path.parent != _FOLDER and profile.name in profile_names():
+        raise InputError(
+            f"Profile {path.name}: its name is {profile.name}, which a profile of the package has; "
+            "give it another."
+        )
+    profile._origin = profile.name if path.parent == _FOLDER else str(path)
+    return profile
+
+
+def load_profile(name_or_path: str | Path) -> Profile:
+    """Read a profile and check it.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        ``demo``, ``open``, ``paper``, or the path of a YAML file. In a notebook that the graph executes
+        also the name that such a file gives itself, since no path is written into a notebook.
+
+    Returns
+    -------
+    Profile
+        The checked profile.
+
+    Raises
+    ------
+    frame.InputError
+        If there is no such profile, it is no YAML, a key is unknown or missing, or a value is not allowed.
+    """
+    named = str(name_or_path)
+    mine = os.environ.get(GIVEN)
+    if (
+        mine
+        and named not in (mine, *profile_names())
+        and Path(mine).is_file()
+        and load_profile(mine).name == named
+    ):
+        named = mine
+    path = _FOLDER / f"{named}.yml" if named in profile_names() else Path(named)
+    if path.suffix not in (".yml", ".yaml") or not path.is_file():
+        raise InputError(
+            f"There is no profile {named[:80]!r}; give one of {', '.join(profile_names())} or the path of a "
+            ".yml file."
+        )
+    status = path.stat()
+    return _read(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+# -- sentences ----------------------------------------------------------------------------------------
+
+
+class _OneOfEachKey(yaml.SafeLoader):
+    """A safe loader that refuses a key given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key} is there twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _sum_of(profile: Profile) -> str:
+    return hashlib.sha256(profile.model_dump_json().encode("utf-8")).hexdigest()
+
+
+def _check_names(where: str, given: Mapping[str, Any] | tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    named = tuple(given)
+    for name in named:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"{where}: {name!r} is unknown; allowed are {', '.join(allowed)}{hint}")
+    if len(set(named)) < len(named):
+        raise ValueError(f"{where}: an entry is there twice")
+
+
+def _sentence(file: str, problem: ValidationError) -> str:
+    first = problem.errors(include_url=False)[0]
+    key = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "extra_forbidden":
+        allowed = _allowed_beside(first["loc"])
+        near = difflib.get_close_matches(str(first["loc"][-1]), allowed, 1)
+        what = f"key {key} is unknown; allowed here are {', '.join(allowed)}"
+        what += f"; did you mean {near[0]}?" if near else "."
+    elif first["type"] == "missing":
+        what = f"key {key} is missing."
+    elif first["type"] == "value_error" and not key:
+        what = str(first["ctx"]["error"]).rstrip("?.") + (
+            "?" if "mean" in str(first["ctx"]["error"]) else "."
+        )
+    else:
+        found = first.get("input")
+        shown = (
+            repr(found)
+            if isinstance(found, (str, int, float, bool)) or found is None
+            else type(found).__name__
+        )
+        what = f"{key} is {shown[:60]}; {_requirement(first)}."
+    more = len(problem.errors()) - 1
+    return f"Profile {file}: {what}" + (f" ({more} more like this.)" if more else "")
+
+
+def _requirement(error: Any) -> str:
+    message = str(error["msg"])
+    return message[0].lower() + message[1:].rstrip(".")
+
+
+def _allowed_beside(place: tuple[int | str, ...]) -> list[str]:
+    if len(place) > 1 and place[0] == "sources":
+        return list(SourceSettings.model_fields)
+    parts: dict[str, type[BaseModel]] = {"labels": Labels, "sizes": Sizes}
+    return (
+        list(parts.get(str(place[0]), Profile).model_fields) if len(place) > 1 else list(Profile.model_fields)
+    )

@@ -1,0 +1,192 @@
+"""Profiles: the three of the package, and one sentence for whatever is wrong with one."""
+
+import os
+import re
+
+import pytest
+import yaml
+
+from frame.cohorts.sources import sources
+from frame.errors import InputError
+from frame.workspace.profiles import ATTRIBUTES, load_profile, profile_names, source_roots, unset_variables
+
+SMALL = """\
+name: small
+sources:
+  ddi:
+    root: $DDI_HERE
+labels:
+  uncertain: negative
+  blank: missing
+"""
+
+
+@pytest.fixture
+def profile(tmp_path):
+    def written(text):
+        file = tmp_path / "small.yml"
+        file.write_text(text, encoding="utf-8")
+        return load_profile(file)
+
+    return written
+
+
+def test_the_three_profiles_are_there():
+    assert profile_names() == ("demo", "open", "paper")
+
+
+@pytest.mark.parametrize("name", ["demo", "open", "paper"])
+def test_a_profile_of_the_package_loads(name):
+    profile = load_profile(name)
+    assert profile.name == profile.origin == name
+    assert profile.title
+    for modality in profile.modalities:
+        assert profile.findings_of(modality)
+        assert profile.attributes_of(modality) == ATTRIBUTES[modality]
+
+
+def test_paper_has_all_ten_sources_and_no_place_of_a_machine():
+    profile = load_profile("paper")
+    assert set(profile.sources) == set(sources())
+    roots = [settings.root for settings in profile.sources.values()]
+    assert all(re.fullmatch(r"\$FRAME_[A-Z0-9_]+", root) for root in roots)
+    assert len(set(roots)) == 10
+
+
+def test_demo_needs_no_download(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("FRAME_")]:
+        monkeypatch.delenv(name)
+    profile = load_profile("demo")
+    for name, settings in profile.sources.items():
+        assert not unset_variables(settings.root)
+        assert not settings.images
+        assert source_roots(profile, name, None).root is None
+
+
+def test_a_profile_in_a_file_knows_where_it_came_from(profile, tmp_path):
+    found = profile(SMALL)
+    assert found.origin == str((tmp_path / "small.yml").resolve())
+    assert load_profile(found.origin) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            ("name: small", "name: small\nsead: 1"),
+            "key sead is unknown; allowed here are name, .*did you mean seed?",
+        ),
+        (
+            ("    root:", "    splt: hashed\n    root:"),
+            "key sources.ddi.splt is unknown; allowed here are root, ",
+        ),
+        (
+            ("  blank: missing", "  blank: mising"),
+            "labels.blank is 'mising'; input should be 'missing' or 'negative'",
+        ),
+        (("  blank: missing\n", ""), "key labels.blank is missing."),
+        (("  ddi:", "  ddi2:"), "sources: 'ddi2' is unknown; allowed are mimic_cxr, .*; did you mean ddi?"),
+        (("name: small", "name: small\nseed: '7'"), "seed is '7'; input should be a valid integer."),
+        (("name: small", "name: small\nseed: true"), "seed is True; input should be a valid integer."),
+        (("name: small", "name: small\nname: twice"), "line 2: .*key name is there twice"),
+        (
+            ("name: small", "name: small\nsizes: {image: 3}"),
+            "sizes.image is 3; input should be greater than or equal",
+        ),
+        (
+            ("name: small", "name: small\nfindings: {chest: [edma]}"),
+            "findings.chest: 'edma' is unknown; .*mean edema?",
+        ),
+        (
+            ("name: small", "name: small\nfindings: {chest: [edema, edema]}"),
+            "findings.chest: an entry is there twice",
+        ),
+        (
+            ("name: small", "name: small\nattributes: {skin: [race]}"),
+            "attributes.skin: 'race' is unknown; allowed are",
+        ),
+        (("name: small", "name: small\nencoders: {panl: [a]}"), "encoders: 'panl' is unknown; .*mean panel?"),
+        (
+            ("name: small", "name: open"),
+            "its name is open, which a profile of the package has; give it another",
+        ),
+        (("name: small", "name: /etc"), "name is '/etc'; "),
+        (("labels:", "labels: ["), "this is no YAML that a profile can have"),
+        (("name: small", "name: !!python/object:os.system x"), "this is no YAML that a profile can have"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(profile, change, sentence):
+    assert change[0] in SMALL
+    with pytest.raises(InputError) as refused:
+        profile(SMALL.replace(*change, 1))
+    said = str(refused.value)
+    assert re.search(sentence.replace("?", r"\?"), said), said
+    assert said.startswith("Profile small.yml")
+    assert "\n" not in said
+
+
+def test_a_list_for_a_profile_is_refused(profile):
+    with pytest.raises(InputError, match="holds no keys"):
+        profile("- a\n- b\n")
+
+
+def test_a_profile_that_is_not_there():
+    with pytest.raises(
+        InputError, match=r"no profile 'dmo'; give one of demo, open, paper or the path of a \.yml"
+    ):
+        load_profile("dmo")
+
+
+def test_an_unset_variable_is_named(profile, monkeypatch, tmp_path):
+    monkeypatch.delenv("DDI_HERE", raising=False)
+    found = profile(SMALL)
+    with pytest.raises(
+        InputError, match=r"source ddi: its root is \$DDI_HERE, and that environment variable is not"
+    ):
+        source_roots(found, "ddi", tmp_path)
+    monkeypatch.setenv("DDI_HERE", str(tmp_path))
+    assert source_roots(found, "ddi", tmp_path).root == tmp_path
+
+
+def test_a_linked_folder_that_is_not_set_is_none(profile, monkeypatch, tmp_path):
+    monkeypatch.delenv("LINKED_HERE", raising=False)
+    found = profile(SMALL.replace("$DDI_HERE", "workspace:raw/ddi\n    linked_root: ${LINKED_HERE}/hosp"))
+    assert source_roots(found, "ddi", tmp_path).root == tmp_path / "raw" / "ddi"
+    assert source_roots(found, "ddi", tmp_path).linked_root is None
+    monkeypatch.setenv("LINKED_HERE", "/linked")
+    assert str(source_roots(found, "ddi", tmp_path).linked_root) == "/linked/hosp"
+
+
+def test_values_by_dotted_key(profile):
+    found = profile(SMALL)
+    assert found.values("labels.blank", "sources.ddi.images") == {
+        "labels.blank": "missing",
+        "sources.ddi.images": True,
+    }
+    with pytest.raises(KeyError):
+        found.values("labels.nothing")
+
+
+def test_every_key_of_a_profile_is_written_in_none_twice():
+    for name in profile_names():
+        dumped = load_profile(name).model_dump(mode="json")
+        assert yaml.safe_load(yaml.safe_dump(dumped)) == dumped
+
+
+def test_a_notebook_of_a_users_own_profile_names_it_without_a_path(profile, tmp_path, monkeypatch):
+    found = profile(SMALL)
+    with pytest.raises(InputError, match="no profile 'small'"):
+        load_profile("small")
+    monkeypatch.setenv("FRAME_PROFILE", found.origin)
+    assert load_profile("small") == load_profile(found.origin) == found
+    with pytest.raises(InputError, match="no profile 'other'"):
+        load_profile("other")
+
+
+def test_a_part_of_a_profile_has_the_sum_of_the_whole():
+    whole = load_profile("paper")
+    part = whole.only(["ddi", "isic_2019"])
+    assert list(part.sources) == ["ddi", "isic_2019"]
+    assert part.modalities == ("skin",)
+    assert part.sha256 == whole.sha256 != load_profile("demo").sha256
+    assert part.origin == "paper"
