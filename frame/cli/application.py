@@ -14,11 +14,13 @@ from typing import Annotated
 import typer
 
 from frame import __version__
+from frame.cli.data import data, doctor_command
 from frame.cli.endings import DEFECT, ENDED, FOUND, INTERRUPTED, RAN, WRONG_INPUT, stop
 from frame.cli.options import FailOn, Format, Protocol
 from frame.cli.output import is_broken_pipe, silence
 from frame.cli.planning import PLAN_EXAMPLE, plan_command
 from frame.cli.scores import EXAMPLE, audit_scores
+from frame.cli.study import book_command, notebook_command, run_command
 from frame.cli.text import printable
 from frame.errors import InputError
 
@@ -177,6 +179,12 @@ def _audit(
 
 application.command("audit-scores", no_args_is_help=True, epilog=EXAMPLE)(audit_scores)
 application.command("plan", no_args_is_help=True, epilog=PLAN_EXAMPLE)(plan_command)
+
+application.add_typer(data, name="data")
+application.command("run")(run_command)
+application.command("notebook", no_args_is_help=True)(notebook_command)
+application.command("book")(book_command)
+application.command("doctor")(doctor_command)
 
 
 def main() -> None:

@@ -1,0 +1,127 @@
+"""What ``frame doctor`` finds: packages, data, and what can be run with them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from frame import __version__
+from frame.errors import InputError
+
+__all__ = ["diagnose"]
+
+#: What each extra is for, and the packages that show whether it is there.
+EXTRAS: Final = {
+    "": (
+        "audits of published counts and of scores, planning",
+        ("numpy", "scipy", "pandas", "pandera", "typer", "rich"),
+    ),
+    "scores": ("bootstrap intervals, parquet files", ("numba", "pyarrow")),
+    "plots": ("figures", ("matplotlib", "seaborn")),
+    "study": (
+        "cohorts, experiments, notebooks",
+        ("pyarrow", "pillow", "pydantic", "pyyaml", "papermill", "snakemake"),
+    ),
+    "dicom": ("sex and age of the VinDr sets", ("pydicom",)),
+    "book": ("the book", ("jupyter-book", "ipykernel", "papermill")),
+    "models": ("encoders, heads, pretraining", ("torch", "timm", "transformers", "scikit-learn")),
+}
+
+
+def diagnose(profile: str, workspace: Path | None) -> None:
+    """Print what is installed, which data is found, and what can be run.
+
+    Raises
+    ------
+    frame.InputError
+        If the profile cannot be read.
+    """
+    typer.echo(f"frame {__version__}, Python {platform.python_version()}\n\nPackages")
+    lacking = {extra: _lacking(packages) for extra, (_, packages) in EXTRAS.items()}
+    for extra, (use, packages) in EXTRAS.items():
+        name = f"[{extra}]" if extra else "base"
+        state = "there" if not lacking[extra] else f"MISSING: {', '.join(lacking[extra])}"
+        typer.echo(f"  {name:<9} {use}: {state}")
+        if not lacking[extra]:
+            typer.echo(f"            {', '.join(f'{package} {_version(package)}' for package in packages)}")
+    _accelerator()
+    wanting = [extra for extra in lacking if extra and lacking[extra]]
+    if wanting:
+        typer.echo(f"  Install what is missing with: pip install 'frame-audit[{','.join(wanting)}]'")
+    if lacking["study"]:
+        typer.echo("\nData and stages: unknown without [study].")
+        return
+    _study(profile, workspace)
+
+
+def _lacking(packages: tuple[str, ...]) -> list[str]:
+    return [package for package in packages if _version(package) is None]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _accelerator() -> None:
+    if _version("torch") is None:
+        typer.echo("  Accelerator: unknown without torch")
+        return
+    torch: Any = import_module("torch")
+    there = torch.cuda.is_available()
+    typer.echo(
+        f"  Accelerator: {torch.cuda.get_device_name(0) if there else 'none; torch runs on the processor'}"
+    )
+
+
+def _study(profile: str, workspace: Path | None) -> None:
+    from frame.cli.data_run import found_rows
+    from frame.cli.study import opened
+    from frame.cli.study_run import shown
+    from frame.cohorts.sources import sources
+    from frame.workspace.profiles import load_profile, profile_names
+
+    chosen = opened(profile, workspace)
+    names = list(dict.fromkeys([*profile_names(), chosen.profile.origin]))
+    typer.echo("\nProfiles")
+    for name in names:
+        one = load_profile(name)
+        ready = [
+            source
+            for source in one.sources
+            if not any(row["status"] == "missing" for row in found_rows(chosen, source, one))
+        ]
+        said = (
+            "all sources found"
+            if len(ready) == len(one.sources)
+            else f"{len(ready)} of {len(one.sources)} sources found"
+        )
+        typer.echo(f"  {one.name:<9} {one.title}: {said}")
+    typer.echo(f"\nSources of profile {chosen.profile.name}")
+    for source in chosen.profile.sources:
+        missing = [row["file"] for row in found_rows(chosen, source) if row["status"] == "missing"]
+        said = (
+            "found"
+            if not missing
+            else f"MISSING {len(missing)}: {missing[0]}{', ...' if len(missing) > 1 else ''}"
+        )
+        typer.echo(f"  {sources()[source].title} ({source}): {said}")
+    typer.echo(f"\nWorkspace: {shown(chosen.root)}{'' if chosen.root.is_dir() else ' (not made yet)'}")
+    try:
+        from frame.workspace.graph import stages, stale_stages
+
+        stale = stale_stages(chosen)
+        typer.echo(
+            f"  {len(stale)} of {len(stages(chosen))} stages are stale; frame book --dry-run lists them."
+        )
+        typer.echo(f"Next: frame book --profile {chosen.profile.origin}" if stale else "Everything is fresh.")
+    except InputError as problem:
+        typer.echo(f"  Not ready: {problem}")
+        typer.echo(f"Next: frame data check --profile {chosen.profile.origin}")

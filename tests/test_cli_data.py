@@ -1,0 +1,260 @@
+"""The verbs of the data and of the study on the command line."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent / "cohorts"))
+from raw_nih import write_profile, write_release
+
+from frame.cli.application import application
+from frame.experiments.contract import TIDY_COLUMNS
+
+RUNNER = CliRunner()
+
+
+def run(*arguments):
+    return RUNNER.invoke(application, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A built cohort of a small release; the options that name it."""
+    folder = tmp_path_factory.mktemp("study")
+    write_release(folder / "raw", patients=40)
+    profile = write_profile(folder / "small.yml", folder / "raw")
+    options = ("--profile", profile, "--workspace", folder / "workspace")
+    built = run("data", "build", *options)
+    assert built.exit_code == 0, built.stderr
+    return folder, options, built
+
+
+# ---- check
+
+
+def test_check_of_the_demo_needs_nothing(tmp_path):
+    found = run("data", "check", "--workspace", tmp_path)
+    assert found.exit_code == 0
+    assert "Everything that is needed is there. Next: frame data build --profile demo" in found.stdout
+
+
+def test_check_says_what_is_missing_and_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("FRAME_NIH_CXR14", raising=False)
+    found = run("data", "check", "--profile", "open", "--workspace", tmp_path)
+    assert found.exit_code == 1
+    assert "MISSING    Data_Entry_2017_v2020.csv" in found.stdout
+    assert "https://nihcc.app.box.com" in found.stdout
+    assert "export FRAME_NIH_CXR14=/folder/of/the/release" in found.stdout
+    monkeypatch.setenv("FRAME_NIH_CXR14", str(tmp_path / "elsewhere"))
+    found = run("data", "check", "--profile", "open", "--workspace", tmp_path)
+    assert found.exit_code == 1
+    assert "root is $FRAME_NIH_CXR14, and there is no such folder" in found.stdout
+    assert str(tmp_path) not in found.stdout
+    write_release(tmp_path / "raw", patients=8)
+    monkeypatch.setenv("FRAME_NIH_CXR14", str(tmp_path / "raw"))
+    found = run("data", "check", "--profile", "open", "--workspace", tmp_path)
+    assert (found.exit_code, "MISSING" in found.stdout) == (0, False)
+
+
+def test_check_covers_all_ten_sources(tmp_path, monkeypatch):
+    for name in ("MIMIC_CXR", "MIMIC_IV", "CHEXPERT", "DDI", "ISIC_2019", "FAIRVISION"):
+        monkeypatch.delenv(f"FRAME_{name}", raising=False)
+    found = run("data", "check", "--profile", "paper", "--workspace", tmp_path, "--format", "json")
+    assert found.exit_code == 1
+    rows = pd.DataFrame(json.loads(found.stdout))
+    assert rows["source"].nunique() == 10
+    assert set(rows["status"]) == {"missing", "not there"}
+    assert set(rows.loc[rows["needed"] == "optional", "status"]) == {"not there"}
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "markdown"])
+def test_check_in_other_formats(form, tmp_path):
+    found = run("data", "check", "--workspace", tmp_path, "--format", form)
+    assert found.exit_code == 0
+    assert "Data_Entry_2017_v2020.csv" in found.stdout
+
+
+# ---- build
+
+
+def test_build_says_what_became_of_every_image(study):
+    _, _, built = study
+    assert "NIH ChestX-ray14: 120 images of 40 subjects (train 81, validation 9, test 30)" in built.stdout
+    assert "images ready: 120" in built.stdout
+    assert "3 of 3 artefacts were made" in built.stdout
+    assert "0000000" not in built.stdout + built.stderr
+
+
+def test_build_of_tables_only(study, tmp_path):
+    folder, _, _ = study
+    found = run(
+        "data", "build", "--tables-only", "--profile", folder / "small.yml", "--workspace", tmp_path / "other"
+    )
+    assert found.exit_code == 0
+    assert not (tmp_path / "other" / "images").exists()
+
+
+def test_identical_files_in_two_splits_stop_the_build(study, tmp_path):
+    write_release(tmp_path / "raw", patients=8)
+    images = tmp_path / "raw" / "images"
+    (images / "00000004_000.png").write_bytes((images / "00000001_000.png").read_bytes())
+    profile = write_profile(tmp_path / "small.yml", tmp_path / "raw")
+    options = ("--profile", profile, "--workspace", tmp_path / "workspace")
+    found = run("data", "build", *options)
+    assert found.exit_code == 2
+    assert "1 file stands under 2 image ids in more than one split: test and train (1)" in found.stderr
+    assert "00000004" not in found.stderr
+    profile.write_text(profile.read_text() + "identical_files: count\n")
+    assert run("data", "build", *options).exit_code == 0
+    counted = pd.read_csv(tmp_path / "workspace" / "results" / "identical_files" / "chest.csv")
+    assert counted.set_index("what").loc["stand in two splits", "n_files"] == 1
+
+
+# ---- counts
+
+
+def counts(study, *arguments):
+    found = run("data", "counts", *study[1], *arguments)
+    assert found.exit_code == 0, found.stderr
+    return found.stdout
+
+
+def test_counts_by_split(study):
+    rows = pd.DataFrame(json.loads(counts(study, "--format", "json")))
+    assert rows.to_dict("records") == [
+        {"site": "nih_cxr14", "train": 81, "validation": 9, "test": 30, "all": 120}
+    ]
+    assert re.search(r"nih_cxr14\s+81\s+9\s+30\s+120", counts(study))
+    assert re.search(r"nih_cxr14\s+27\s+3\s+10\s+40", counts(study, "--unit", "subjects"))
+
+
+def test_counts_of_subgroups_and_findings(study):
+    text = counts(study, "--by", "sex", "--finding", "pleural_effusion")
+    assert re.search(r"pleural_effusion\s+sex\s+female\s+\d+ of \d+", text)
+    assert "not labelled" in counts(study, "--finding", "fracture")
+    rows = pd.DataFrame(json.loads(counts(study, "--finding", "all", "--policies", "--format", "json")))
+    assert len(rows) == 13 * 6 * 2
+
+
+def test_counts_of_what_is_missing(study):
+    text = counts(study, "--missing")
+    assert "race_recorded" in text
+    assert "nih_cxr14: recorded for every image: sex, age_band, view." in text
+
+
+def test_counts_of_recorded_texts(study):
+    assert re.search(r"sex\s+F\s+female\s+60", counts(study, "--recorded", "sex"))
+
+
+def test_counts_into_a_file(study, tmp_path):
+    target = tmp_path / "counts.csv"
+    assert counts(study, "--by", "all", "--out", target) == ""
+    assert set(pd.read_csv(target)["attribute"]) >= {"sex", "age", "race", "view"}
+
+
+def test_small_counts_are_hidden(study, tmp_path):
+    folder, _, _ = study
+    profile = folder / "hidden.yml"
+    profile.write_text((folder / "small.yml").read_text().replace("smallest_cell: 1", "smallest_cell: 10"))
+    found = run("data", "counts", "--profile", profile, "--workspace", folder / "workspace", "--by", "sex")
+    assert "–" in found.stdout
+    assert "A dash is a count that is hidden" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("data", "counts", "--by", "colour"),
+            "--by is 'colour'; the attributes of these sources are sex, age",
+        ),
+        (
+            ("data", "counts", "--finding", "edma"),
+            "--finding is 'edma'; the findings of these sources are atelectasis",
+        ),
+        (("data", "counts", "--recorded", "x"), "--recorded is 'x'; the fields of these sources are"),
+        (("data", "counts", "--out", "x.exe"), "--out is 'x.exe', whose ending says no format"),
+        (("data", "counts", "ddi"), "Profile small has no source 'ddi'; its sources are nih_cxr14."),
+        (("data", "build", "dii"), "Profile small has no source 'dii'"),
+        (("data", "check", "dii"), "Profile small has no source 'dii'"),
+        (("run", "other"), "There is no experiment 'other'; the experiments are cohort_counts"),
+        (
+            ("run", "cohort_counts", "--unit", "x"),
+            "Experiment cohort_counts has no unit 'x'; its units are nih_cxr14.",
+        ),
+        (("notebook", "figure_99"), "figure_99"),
+        (("notebook", "figure_9", "-p", "alpha"), "-p is 'alpha'; write it as key=value"),
+        (("notebook", "figure_9", "-p", "a=1", "-p", "a=2"), "-p a is given twice"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(study, arguments, sentence):
+    found = run(*arguments, *study[1])
+    assert found.exit_code == 2
+    assert found.stderr.splitlines()[-1].startswith("frame: ")
+    assert sentence in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("arguments", [("data", "counts"), ("data", "build"), ("run", "--list"), ("doctor",)])
+def test_an_unknown_profile(arguments):
+    found = run(*arguments, "--profile", "dmo")
+    assert found.exit_code == 2
+    assert (
+        "There is no profile 'dmo'; give one of demo, open, paper or the path of a .yml file." in found.stderr
+    )
+
+
+# ---- run, doctor
+
+
+def test_run_of_an_experiment(study):
+    folder, options, _ = study
+    found = run("run", "cohort_counts", *options)
+    assert found.exit_code == 0, found.stderr
+    assert list(pd.read_csv(folder / "workspace" / "results" / "cohort_counts.csv").columns) == list(
+        TIDY_COLUMNS
+    )
+    again = run("run", "cohort_counts", *options)
+    assert "Everything is fresh; nothing was run." in again.stdout
+
+
+def test_list_of_the_experiments(study):
+    found = run("run", "--list", *study[1])
+    assert "cohort_counts: images and subjects" in found.stdout
+    assert "1 unit: nih_cxr14" in found.stdout
+
+
+def test_doctor_says_what_can_be_run(study):
+    found = run("doctor", *study[1])
+    assert found.exit_code == 0
+    assert "[study]" in found.stdout
+    assert "NIH ChestX-ray14 (nih_cxr14): found" in found.stdout
+    assert re.search(r"demo\s+NIH ChestX-ray14 as a table, without images: all sources found", found.stdout)
+
+
+def test_no_identifier_in_any_output(study):
+    folder, options, _ = study
+    said = [run("data", verb, *options).stdout for verb in ("check", "build", "counts")]
+    said += [run("data", "counts", *options, "--recorded", "all").stdout, run("doctor", *options).stdout]
+    exported = (folder / "workspace" / "results" / "cohort_counts.csv").read_text()
+    assert "0000000" not in "".join(said) + exported
+
+
+def test_one_source_can_be_built_without_the_others(study, tmp_path, monkeypatch):
+    """A profile of several sources does not stop at the one that a user does not hold."""
+    folder, _, _ = study
+    monkeypatch.delenv("FRAME_NOT_HERE", raising=False)
+    text = (folder / "small.yml").read_text().replace("labels:", "  ddi:\n    root: $FRAME_NOT_HERE\nlabels:")
+    profile = tmp_path / "two.yml"
+    profile.write_text(text)
+    options = ("--profile", profile, "--workspace", tmp_path / "workspace")
+    assert run("data", "build", "nih_cxr14", *options).exit_code == 0
+    assert "nih_cxr14" in run("data", "counts", "nih_cxr14", *options).stdout
+    refused = run("data", "build", *options)
+    assert refused.exit_code == 2
+    assert "source ddi: its root is $FRAME_NOT_HERE" in refused.stderr
