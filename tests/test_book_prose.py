@@ -505,11 +505,11 @@ def test_example_table_of_the_how_to_can_be_audited(tmp_path):
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", BOOK / "index.md"], ids=page_id)
-def test_papermill_command_names_a_notebook_and_its_parameters(page):
-    (command,) = re.findall(r"papermill (.*)$", read(page), flags=re.MULTILINE)
-    notebook = json.loads(read(ROOT / next(w for w in command.split() if w.startswith("notebooks/"))))
+def test_notebook_command_names_a_notebook_and_its_parameters(page):
+    (command,) = re.findall(r"frame notebook (.*)$", read(page), flags=re.MULTILINE)
+    notebook = json.loads(read(ROOT / "notebooks" / f"{command.split()[0]}.ipynb"))
     (cell,) = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", [])]
     defined = re.findall(r"^(\w+)\s*=", "".join(cell["source"]), flags=re.MULTILINE)
-    named = re.findall(r"-p (\w+) ", command)
+    named = re.findall(r"-p (\w+)=", command)
     assert named
     assert set(named) <= set(defined)

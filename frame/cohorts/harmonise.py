@@ -303,8 +303,9 @@ def _texts(recorded: pd.Series) -> tuple[np.ndarray, list[str]]:
 
 
 def _words(text: str) -> str:
-    """Lower-case letters and digits of a text, one space between words."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    """Lower-case letters and digits of a text, one space between words; marks that are not seen are none."""
+    seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    folded = unicodedata.normalize("NFKC", seen).casefold()
     return " ".join(re.findall(r"[^\W_]+", folded))
 
 

@@ -8,6 +8,8 @@ of subjects. All depend only on a seed and on the ids, not on the order of rows.
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -36,6 +38,10 @@ SUBJECT_FRACTIONS: Final[Mapping[str, float]] = MappingProxyType(
 )
 
 _HASH_RANGE: Final = 1 << 64
+#: What damages an id: white space with what is not seen, zeros in front, decimals of a number.
+_BLANKS: Final = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]+")
+_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
+_DECIMALS: Final = re.compile(r"^(\d+)\.0+$")
 
 
 def hashed_split(
@@ -139,8 +145,9 @@ def validation_tenth(subjects: pd.Series, seed: int) -> pd.Series:
 def check_disjoint(table: pd.DataFrame) -> pd.DataFrame:
     """Refuse a table in which a subject or a patient is in two splits.
 
-    Ids that differ only by leading zeros, letter case or blanks (``007``, ``7``, ``"7 "``) are taken for one
-    subject that was damaged on the way; across splits they are refused too.
+    Ids that differ only by zeros in front of a number, decimals, letter case or blanks (``007``, ``7``,
+    ``"7 "``, ``7.0``; ``patient007``, ``patient7``) are taken for one subject that was damaged on the way;
+    across splits they are refused too.
 
     Parameters
     ----------
@@ -198,10 +205,15 @@ def _told(site: object, what: str, crossing: pd.DataFrame, key: str) -> str:
 
 
 def _without_marks(ids: pd.Series) -> pd.Series:
-    """Ids without the site in front, outer and inner blanks, letter case and leading zeros."""
-    bare = ids.str.replace(r"^[^:]*:", "", regex=True).str.replace(r"\s+", "", regex=True).str.casefold()
-    stripped = bare.str.lstrip("0")
-    return stripped.where(stripped != "", "0")
+    """Ids without site, blanks, letter case, zeros in front of a number and ``.0`` behind it."""
+    return pd.Series([_without_mark(text) for text in ids], index=ids.index, dtype="str")
+
+
+def _without_mark(text: str) -> str:
+    bare = _BLANKS.sub("", text.partition(":")[2] or text)
+    if not bare.isascii():
+        bare = unicodedata.normalize("NFKC", bare)
+    return _ZEROS.sub("", _DECIMALS.sub(r"\1", bare.casefold()))
 
 
 def _subjects(subjects: pd.Series) -> tuple[np.ndarray, list[str]]:

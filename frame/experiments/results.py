@@ -9,6 +9,7 @@ import pandas as pd
 
 from frame.errors import InputError
 from frame.experiments.contract import check_tidy, experiment, result_artefact
+from frame.experiments.small_cells import cells_to_hide
 from frame.workspace.layout import open_workspace
 from frame.workspace.profiles import load_profile
 
@@ -19,13 +20,6 @@ __all__ = ["HIDDEN", "read_result", "with_small_cells_hidden", "workspace_result
 
 #: What the reason of a hidden count begins with.
 HIDDEN: Final = "hidden"
-#: Quantities that count people or images.
-_COUNTED: Final = ("images", "subjects", "evaluable", "positive")
-#: Two ways in which counts add up to a total that is shown: over subgroups, and over splits.
-_LINES: Final = (
-    ("experiment", "modality", "site", "split", "finding", "attribute", "method", "quantity"),
-    ("experiment", "modality", "site", "finding", "attribute", "subgroup", "method", "quantity"),
-)
 
 
 def write_result(rows: pd.DataFrame, path: Path) -> None:
@@ -82,26 +76,12 @@ def with_small_cells_hidden(rows: pd.DataFrame, smallest: int) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The rows; a hidden count is blank, ``not estimable``, with a reason that begins with ``hidden``.
-        Where a line of counts that adds up to a shown total has one hidden count, its next smallest is
-        hidden too.
+        The rows; a hidden count is blank, ``not estimable``, with a reason that begins with ``hidden``. What
+        else is hidden for the sake of a small count says :mod:`frame.experiments.small_cells`.
     """
     rows = rows.copy()
-    counts = rows["quantity"].isin(_COUNTED) & (rows["status"] == "ok")
-    small = counts & rows["value"].between(1, smallest - 1)
-    hidden = small.copy()
-    while True:
-        before = int(hidden.sum())
-        for line, along in zip(_LINES, ("subgroup", "split"), strict=True):
-            parts = rows[counts & (rows[along] != "all")]
-            for _, cells in parts.groupby(list(line), sort=False) if before else ():
-                shut = hidden[cells.index]
-                if shut.sum() == 1:
-                    others = cells.loc[~shut & (cells["value"] > 0), "value"]
-                    if len(others):
-                        hidden |= hidden.index == others.idxmin()
-        if int(hidden.sum()) == before:
-            break
+    hidden = cells_to_hide(rows, smallest)
+    small = hidden & rows["value"].between(1, smallest - 1)
     rows.loc[hidden, ["value"]] = float("nan")
     rows.loc[hidden, ["n_images", "n_positive", "n_patients"]] = pd.NA
     rows.loc[hidden, "status"] = "not estimable"

@@ -132,7 +132,13 @@ def test_nothing_is_hidden_at_one():
 
 
 def test_two_small_counts_hide_each_other():
-    assert hidden(counts({"a": 3, "b": 4, "c": 50, "d": 0}), 10) == ["a", "b"]
+    assert hidden(counts({"a": 3, "b": 8, "c": 50, "d": 0}), 10) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (3, 4), (9, 9)])
+def test_small_counts_whose_sum_tells_them_take_another_with_them(a, b):
+    """Two counts from 1 to 9 with the sum 2 are both 1; with 18 both 9; and 7 images are a small count."""
+    assert hidden(counts({"a": a, "b": b, "c": 50, "d": 90}), 10) == ["a", "b", "c"]
 
 
 def test_a_single_small_count_takes_the_next_smallest_with_it():

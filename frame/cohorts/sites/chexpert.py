@@ -23,6 +23,7 @@ from frame.cohorts.sites.finding_codes import codes_from_answers, finding_names
 from frame.cohorts.sites.released_tables import (
     Columns,
     assembled,
+    check_linked,
     check_unique,
     counted,
     first_kept,
@@ -187,7 +188,9 @@ def _plus(files: SiteFiles, images: pd.DataFrame) -> pd.DataFrame:
     """Race, ethnicity and insurance in CheXpert Plus; missing where it is not there."""
     columns = ("race", "ethnicity", "insurance_type")
     if "plus" in files.paths:
-        return looked_up(images["image"], _read_plus(files, columns), "image")
+        rows = looked_up(images["image"], _read_plus(files, columns), "image")
+        check_linked(rows["found"], files.paths["plus"].name, "path_to_image")
+        return rows
     nothing = pd.DataFrame(index=images.index, columns=list(columns), dtype="str")
     return nothing.assign(found=False)
 
@@ -210,6 +213,7 @@ def _race(files: SiteFiles, images: pd.DataFrame, plus: pd.DataFrame) -> tuple[p
     differing = n_levels.index[n_levels > 1]
     kept = sheet.iloc[first_kept(levels, sheet["PATIENT"]).to_numpy()]
     rows = looked_up(images["patient"], kept, "PATIENT")
+    check_linked(rows["found"], path.name, "PATIENT")
     found = harmonise.race(rows["PRIMARY_RACE"], rows["ETHNICITY"])
     tally = pd.concat(
         [

@@ -15,7 +15,7 @@ import pandas as pd
 
 from frame.cohorts.listing import files_under
 from frame.cohorts.sites.contract import SiteFiles
-from frame.cohorts.sites.released_tables import check_unique, counted, looked_up, read_columns
+from frame.cohorts.sites.released_tables import check_linked, check_unique, counted, looked_up, read_columns
 from frame.errors import InputError
 
 __all__ = ["SUFFIXES", "image_files", "sex_and_age_texts"]
@@ -82,6 +82,7 @@ def sex_and_age_texts(files: SiteFiles, image_ids: pd.Series) -> tuple[pd.DataFr
         table = read_columns(path, ("image_id", *_TAGS))
         check_unique(table, ["image_id"], path.name)
         rows = looked_up(image_ids, table, "image_id")
+        check_linked(rows["found"], path.name, "image_id")
         absent = "image not in the table of tags"
     else:
         rows = _from_files(files, image_ids)

@@ -26,6 +26,7 @@ from frame.cohorts.sites.released_tables import (
     Columns,
     assembled,
     check_filled,
+    check_linked,
     check_unique,
     counted,
     first_kept,
@@ -35,6 +36,7 @@ from frame.cohorts.sites.released_tables import (
     read_columns,
     strange_cells,
     tallied,
+    whole_numbers,
 )
 from frame.errors import InputError
 
@@ -161,6 +163,7 @@ def _labels(files: SiteFiles, images: pd.DataFrame) -> tuple[pd.DataFrame, pd.Da
     labels = read_columns(path, ("subject_id", "study_id", *names))
     check_unique(labels, ["study_id"], path.name)
     rows = looked_up(images["study_id"], labels, "study_id")
+    check_linked(rows["found"], path.name, "study_id")
     other = int((rows["found"] & (rows["subject_id"] != images["subject_id"])).sum())
     if other:
         raise InputError(
@@ -176,6 +179,7 @@ def _splits(files: SiteFiles, images: pd.DataFrame) -> tuple[pd.Series, pd.DataF
     table = read_columns(path, ("dicom_id", "split"))
     check_unique(table, ["dicom_id"], path.name)
     rows = looked_up(images["dicom_id"], table, "dicom_id")
+    check_linked(rows["found"], path.name, "dicom_id")
     splits = rows["split"].map(SPLITS)
     strange = rows["found"] & splits.isna()
     if strange.any():
@@ -194,9 +198,10 @@ def _persons(
     table = read_columns(path, ("subject_id", "gender", "anchor_age", "anchor_year"))
     check_unique(table, ["subject_id"], path.name)
     rows = looked_up(images["subject_id"], table, "subject_id")
+    check_linked(rows["found"], path.name, "subject_id")
     sex = harmonise.sex(rows["gender"])
-    anchor_age = pd.to_numeric(rows["anchor_age"], errors="coerce")
-    years = days // 10_000 - pd.to_numeric(rows["anchor_year"], errors="coerce")
+    anchor_age = whole_numbers(rows["anchor_age"], "anchor_age", path.name)
+    years = days // 10_000 - whole_numbers(rows["anchor_year"], "anchor_year", path.name)
     capped = anchor_age == OVER_89
     age = harmonise.ages((anchor_age + years).where(~capped, OVER_89))
     tally = pd.concat(

@@ -8,6 +8,8 @@ test set, and training and validation together.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,7 @@ from frame.cohorts.sites.released_tables import (
     Columns,
     assembled,
     check_filled,
+    check_linked,
     check_unique,
     counted,
     left_out,
@@ -94,7 +97,8 @@ def read_rows(files: SiteFiles) -> SiteRows:
         "sex": sex.values,
         "view": view.values.replace("lateral", "unknown"),
     }
-    tallies = [view.tally, sex.tally, age.tally, split_tally, coded.tally]
+    views = view.tally.assign(value=view.tally["value"].replace("lateral", "unknown"))
+    tallies = [views, sex.tally, age.tally, split_tally, coded.tally]
     return assembled(columns, coded.codes, left_out(pd.Series(dtype="str")), tallies)
 
 
@@ -124,6 +128,7 @@ def _splits(files: SiteFiles, names: pd.Series) -> tuple[pd.Series, pd.DataFrame
     if both:
         raise InputError(f"{both:,} images of {SOURCE} are in both released lists; download the lists again.")
     splits = names.map({**dict.fromkeys(pool, "train_val"), **dict.fromkeys(test, "test")}).astype("str")
+    check_linked(splits.notna(), "The released lists", "image name")
     told = splits.fillna("in neither list")
     absent = len(pool) + len(test) - int(splits.notna().sum())
     unknown = counted("released_split", "listed and not in the table", np.nan, absent)
@@ -133,16 +138,19 @@ def _splits(files: SiteFiles, names: pd.Series) -> tuple[pd.Series, pd.DataFrame
 def _listed(path: Path) -> pd.Index:
     """Image names of a list, which has one on each line and no header; its last line may have no end."""
     try:
-        lines = pd.read_csv(path, header=None, names=["image", "more"], dtype=str, keep_default_na=False)
-    except (ValueError, OSError, EOFError) as problem:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines = pd.Series(
+            [line for line in content.decode("utf-8-sig").splitlines() if line.strip()], dtype="str"
+        )
+    except (ValueError, OSError, EOFError, zlib.error) as problem:
         raise InputError(
             f"{path.name} cannot be read ({type(problem).__name__}); it must hold one image name a line: "
             "download it again."
         ) from None
     if lines.empty:
         raise InputError(f"{path.name} is empty; download it again.")
-    images = lines["image"].str.strip()
-    wrong = int((~images.str.endswith(".png")).sum()) + int(images.duplicated().sum())
+    images = lines.str.strip()
+    wrong = int((~images.str.fullmatch(r"[^,;\s]+\.png")).sum()) + int(images.duplicated().sum())
     if wrong:
         raise InputError(
             f"{path.name}: {wrong:,} of {len(lines):,} lines are no image name or repeat one; download it "

@@ -31,6 +31,7 @@ from frame.cohorts.sites.released_tables import (
     needed_path,
     only_frontal,
     read_columns,
+    whole_numbers,
 )
 from frame.errors import InputError
 
@@ -86,8 +87,11 @@ def read_rows(files: SiteFiles) -> SiteRows:
             "Labels are neither blank nor a list of texts such as ['normal']; the table must be as released."
         )
     coded = codes_from_names(SOURCE, images["Labels"], _parse)
-    sex = harmonise.sex(images["PatientSex_DICOM"].where(~images["PatientSex_DICOM"].isin(EMPTY), ""))
-    age = harmonise.ages(_years(images["StudyDate_DICOM"].str[:4]) - _years(images["PatientBirth"]))
+    sex = harmonise.sex(_blank(images["PatientSex_DICOM"]))
+    age = harmonise.ages(
+        whole_numbers(_year_of_date(images["StudyDate_DICOM"]), "StudyDate_DICOM", path.name)
+        - whole_numbers(_blank(images["PatientBirth"]), "PatientBirth", path.name)
+    )
     columns: Columns = {
         "image_id": images["ImageID"].str.removesuffix(".png"),
         "patient_id": images["PatientID"],
@@ -109,8 +113,15 @@ def read_rows(files: SiteFiles) -> SiteRows:
     return assembled(columns, coded.codes, excluded, tallies)
 
 
-def _years(texts: pd.Series) -> pd.Series:
-    return pd.to_numeric(texts, errors="coerce").astype(np.float64)
+def _blank(texts: pd.Series) -> pd.Series:
+    """An empty cell, however it is written, as a blank one."""
+    return texts.where(~texts.isin(EMPTY), "")
+
+
+def _year_of_date(dates: pd.Series) -> pd.Series:
+    """The year of a date such as 20150131 or 2015-01-31; another text as it stands, to be refused."""
+    texts = _blank(dates)
+    return texts.where(~texts.str.match(r"[0-9]{4}([0-9]{4}|-[0-9]{2}-[0-9]{2})"), texts.str[:4])
 
 
 def _names(text: str) -> list[str] | None:

@@ -1,14 +1,11 @@
-"""Released tables as text: read with refusals, joined by unique keys, and counted.
+"""Rows of released tables: checked, joined by unique keys, and counted.
 
-Every cell is read as the text that the owner released, so that ids keep their zeros and a blank cell stays
-blank. What a damaged or foreign table would turn into wrong rows is refused here. No sentence quotes a row.
+Cells are text as released (:mod:`frame.cohorts.sites.text_columns`). What a foreign table would turn into
+wrong rows is refused here. No sentence quotes a row.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -19,6 +16,7 @@ import pandas as pd
 from frame.cohorts import harmonise
 from frame.cohorts.schema import FINDINGS
 from frame.cohorts.sites.contract import LEFT_OUT_COLUMNS, ROW_COLUMNS, TALLY_COLUMNS, SiteFiles, SiteRows
+from frame.cohorts.sites.text_columns import read_columns
 from frame.errors import InputError
 
 #: Columns of :data:`~frame.cohorts.sites.contract.ROW_COLUMNS` by name: a series, or one value for all.
@@ -28,6 +26,7 @@ __all__ = [
     "Columns",
     "assembled",
     "check_filled",
+    "check_linked",
     "check_unique",
     "counted",
     "first_kept",
@@ -39,12 +38,11 @@ __all__ = [
     "strange_cells",
     "tallied",
     "tally_rows",
+    "whole_numbers",
 ]
 
 #: Longest text of a cell that an error message shows: long enough for a code, too short for an id or a note.
 _LONGEST_SHOWN: Final = 6
-#: Bytes read at once; a row, with the whole text of a report, must fit into it.
-_BLOCK: Final = 1 << 24
 #: Views that a chest cohort holds.
 FRONTAL: Final = ("AP", "PA")
 
@@ -76,42 +74,6 @@ def needed_path(files: SiteFiles, key: str) -> Path:
             "missing."
         )
     return files.paths[key]
-
-
-def read_columns(path: Path, needed: Sequence[str], *, others: bool = False) -> pd.DataFrame:
-    """Read columns of a released CSV file as text.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` file or a compressed one (``.csv.gz``), with a header.
-    needed : sequence of str
-        Columns.
-    others : bool
-        Whether to read all other columns too.
-
-    Returns
-    -------
-    pandas.DataFrame of str
-        One row per row of the file, in its order; columns in the order asked for, then the others. A blank
-        cell is ``""``, and nothing else is changed.
-
-    Raises
-    ------
-    frame.InputError
-        If the file cannot be read, lacks a column, has no rows, or has rows that do not fit its header.
-    """
-    header = _header(path)
-    absent = [column for column in needed if column not in header]
-    if absent:
-        raise InputError(
-            f"{path.name} has no column {', '.join(absent)} among its {len(header)} columns; it must be the "
-            "table as its owner releases it, with its header."
-        )
-    table = _read(path, [*needed, *(column for column in header if others and column not in needed)])
-    if table.empty:
-        raise InputError(f"{path.name} has no row below its header; download it again.")
-    return table
 
 
 def check_filled(table: pd.DataFrame, columns: Sequence[str], name: str) -> None:
@@ -191,6 +153,30 @@ def looked_up(keys: pd.Series, table: pd.DataFrame, key: str) -> pd.DataFrame:
     looked.index = keys.index
     looked["found"] = at >= 0
     return looked
+
+
+def check_linked(found: pd.Series | np.ndarray, name: str, ids: str) -> None:
+    """Refuse a table that is joined to the images and has none of them, since its ids were changed then.
+
+    Parameters
+    ----------
+    found : series or array of bool
+        Whether each image has its row.
+    name : str
+        File name of the table, for the message.
+    ids : str
+        What it is joined by, for the message.
+
+    Raises
+    ------
+    frame.InputError
+        If no image has a row. That some have none is counted, and is no error.
+    """
+    if len(found) and not np.any(found):
+        raise InputError(
+            f"{name} has no row for any of {len(found):,} images by {ids}; the tables are not of one "
+            "release, or a program changed the ids (12 into 12.0, 007 into 7): take both as their owners release them."
+        )
 
 
 def tallied(field: str, recorded: pd.Series, values: pd.Series) -> pd.DataFrame:
@@ -349,6 +335,35 @@ def strange_cells(cells: pd.Series) -> str:
     return f"{len(cells):,} cells with another text" + (f" ({', '.join(sorted(short))})" if short else "")
 
 
+def whole_numbers(cells: pd.Series, column: str, name: str) -> pd.Series:
+    """Read whole numbers, such as years; a blank or absent one is missing.
+
+    Parameters
+    ----------
+    cells : pandas.Series of str
+        ``2150``, ``2150.0``, a blank, or missing.
+    column, name : str
+        Column and file name, for the message.
+
+    Returns
+    -------
+    pandas.Series of float64
+        Numbers, with the index of ``cells``.
+
+    Raises
+    ------
+    frame.InputError
+        If a cell holds another text: a number that cannot be read is not taken for one that is not recorded.
+    """
+    texts = cells.fillna("").str.strip()
+    strange = (texts != "") & ~texts.str.fullmatch(r"-?[0-9]+(\.0*)?")
+    if strange.any():
+        raise InputError(
+            f"{name} holds {strange_cells(texts[strange])} in column {column}; allowed is a whole number."
+        )
+    return pd.to_numeric(texts.where(texts != "", np.nan)).astype(np.float64)
+
+
 def only_frontal(
     images: pd.DataFrame, column: str
 ) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.DataFrame]:
@@ -384,54 +399,3 @@ def only_frontal(
         raise InputError(f"No frontal chest radiograph is left in {column} ({told}).")
     views = found.values[frontal].reset_index(drop=True)
     return images[frontal].reset_index(drop=True), views, excluded, found.tally[kept]
-
-
-def _header(path: Path) -> list[str]:
-    """Names of the columns."""
-    try:
-        # "rt" as a mode of both means text; utf-8-sig also takes the mark that some programs put in front.
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
-    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as problem:
-        raise _unreadable(path, problem) from None
-
-
-def _read(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Columns of a file whose rows must all have the cells of its header, which pandas would not demand."""
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        from pyarrow import csv as released
-    except ImportError:
-        raise InputError(
-            f"Reading {path.name} needs pyarrow; install it with: pip install 'frame-audit[study]'."
-        ) from None
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            table = released.read_csv(
-                stream,
-                read_options=released.ReadOptions(block_size=_BLOCK),
-                parse_options=released.ParseOptions(newlines_in_values=True),
-                convert_options=released.ConvertOptions(
-                    include_columns=columns,
-                    column_types=dict.fromkeys(columns, pa.string()),
-                    null_values=[],
-                    strings_can_be_null=False,
-                ),
-            )
-    except (ValueError, OSError, EOFError, KeyError) as problem:
-        if " columns, got " in str(problem):
-            raise InputError(
-                f"{path.name} has a row with another number of cells than its header; the file is cut off or "
-                "damaged: download it again."
-            ) from None
-        raise _unreadable(path, problem) from None
-    return pd.DataFrame(table.to_pandas()).astype("str")
-
-
-def _unreadable(path: Path, problem: Exception) -> InputError:
-    """The sentence for a file that is no table; the cause may quote a row, so only its kind is told."""
-    return InputError(
-        f"{path.name} cannot be read ({type(problem).__name__}); it must be a CSV file in UTF-8, plain or "
-        "compressed: download it again."
-    )
