@@ -205,7 +205,8 @@ def test_an_unknown_profile(arguments):
     found = run(*arguments, "--profile", "dmo")
     assert found.exit_code == 2
     assert (
-        "There is no profile 'dmo'; give one of demo, open, paper or the path of a .yml file." in found.stderr
+        "There is no profile 'dmo'; give one of demo, open, paper, phantom or the path of a .yml file."
+        in found.stderr
     )
 
 

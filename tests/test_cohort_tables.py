@@ -1,5 +1,6 @@
 """Table 1 and Supplementary Tables 3 and 8: sums, rules, bounds, and what is compared with what."""
 
+import dataclasses
 from itertools import combinations
 
 import pandas as pd
@@ -446,6 +447,16 @@ def label_cells(evaluable, positive, *, other_policy=None):
     return CountedCohorts(
         base.profile, base.sources, base.titles, base.rules, base.modalities, base.smallest_cell, table
     )
+
+
+def test_no_count_of_drawn_images_is_compared_with_the_print():
+    real = counted(source_cells("nih_cxr14", NIH))
+    drawn = dataclasses.replace(real, drawn=True)
+    assert "equal" in set(cohort_tables.compare_sources(real)["verdict"])
+    for compare in (cohort_tables.compare_sources, cohort_tables.compare_subgroups):
+        assert {"equal", "differs"} & set(compare(drawn)["verdict"]) == set()
+    assert set(cohort_tables.compare_sources(drawn)["reason"]) == {"drawn images, no patients"}
+    assert drawn.cohort == "phantom: drawn images, no patients; profile tried"
 
 
 def test_labels_of_a_profile_and_how_many_policies_agree():

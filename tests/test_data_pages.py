@@ -123,7 +123,7 @@ def split_rows():
 def profile_rows():
     return [
         (f"`{name}`", load_profile(name).title, ", ".join(f"`{s}`" for s in load_profile(name).sources))
-        for name in ("demo", "open", "paper")
+        for name in ("demo", "open", "phantom", "paper")
     ]
 
 
@@ -235,7 +235,7 @@ def frame_help(*command):
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", done.stdout))
 
 
-COMMANDS = ("data check", "data build", "data counts", "run", "notebook", "book", "doctor")
+COMMANDS = ("data check", "data phantom", "data build", "data counts", "run", "notebook", "book", "doctor")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.replace(" ", "-"))
@@ -253,7 +253,7 @@ def test_options_of_a_command_exist_and_none_is_left_out(command):
 
 def test_the_table_of_commands_has_each_of_them():
     (rows,) = [body for head, body in page_tables(text_of("own_study")) if head[0] == "Command"]
-    told = [re.match(r"`frame ([a-z]+(?: (?:check|build|counts))?)", row[0])[1] for row in rows]
+    told = [re.match(r"`frame ([a-z]+(?: (?:check|phantom|build|counts))?)", row[0])[1] for row in rows]
     assert told == list(COMMANDS)
 
 

@@ -1,4 +1,4 @@
-"""The verbs of the data: ``frame data check``, ``build`` and ``counts``; and ``frame doctor``."""
+"""The verbs of the data: ``frame data check``, ``build``, ``phantom``, ``counts``; and ``frame doctor``."""
 
 from __future__ import annotations
 
@@ -79,6 +79,32 @@ def _build(
         from frame.cli.data_run import build
 
         build(opened(profile, workspace), source or [], tables_only=tables_only)
+    except InputError as problem:
+        stop(str(problem))
+    except ModuleNotFoundError as problem:
+        stop(_needs(problem))
+
+
+@data.command("phantom")
+def _phantom(
+    profile: ProfileOption = "phantom",
+    workspace: WorkspaceOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Processes that draw; without it all cores.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Draw the phantom world of a profile: images with a planted truth, in the layouts of the releases.
+
+    What is fresh is not drawn again; a run that was killed goes on with the sources that are left. The
+    images are drawings by a program, and no person stands behind any of them.
+    """
+    try:
+        from frame.cli.data_phantom import phantom
+
+        phantom(opened(profile, workspace), workers)
     except InputError as problem:
         stop(str(problem))
     except ModuleNotFoundError as problem:

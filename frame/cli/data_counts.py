@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import typer
 
+from frame.cli.data_phantom import draw_what_is_stale
 from frame.cli.data_tables import cell, chosen_sources, text_of
 from frame.cli.output import chosen_format
 from frame.cli.study_run import say
+from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import sources
 from frame.errors import InputError
 from frame.experiments.cohort_counts import COLUMNS, NAME, SPLITS, policy_name, units
@@ -48,6 +51,7 @@ def counts(
     """
     chosen = chosen_sources(workspace, named)
     workspace = workspace.only(chosen)
+    draw_what_is_stale(workspace)
     shape = chosen_format(out, form)
     target = None if out is None else check_target(out, "--out")
     if recorded is not None or missing:
@@ -64,9 +68,13 @@ def counts(
             title, table = _images(workspace, rows, by, unit)
     if shape in ("table", "markdown"):
         table, notes = _for_reading(table)
+        if workspace.profile.phantom is not None:
+            notes = [NOTE, *notes]
         text = text_of(table, shape, title) + "".join(f"{note}\n" for note in notes)
     else:
         text = text_of(table, shape)
+        if workspace.profile.phantom is not None:
+            print(NOTE, file=sys.stderr)
     if target is None:
         typer.echo(text, nl=False)
     else:

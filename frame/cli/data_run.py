@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 import typer
 
+from frame.cli.data_phantom import draw_what_is_stale
 from frame.cli.data_tables import chosen_sources, text_of
 from frame.cli.study_run import place, say
 from frame.cohorts.manifest import needs_lists
+from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import PACKAGED, Source, find_files, source_files, sources
 from frame.workspace.graph import make_with_inputs, stages
 from frame.workspace.profiles import source_roots, unset_variables
@@ -71,7 +73,9 @@ def found_rows(workspace: Workspace, name: str, profile: Profile | None = None) 
 
 
 def _check_text(workspace: Workspace, table: pd.DataFrame) -> str:
-    lines = [f"Profile {workspace.profile.name}: {workspace.profile.title}".rstrip(": "), ""]
+    phantom = workspace.profile.phantom is not None
+    lines = [f"Profile {workspace.profile.name}: {workspace.profile.title}".rstrip(": ")]
+    lines += [NOTE, ""] if phantom else [""]
     for name, rows in table.groupby("source", sort=False):
         about = sources()[str(name)]
         lines.append(f"{about.title} ({name})")
@@ -80,7 +84,7 @@ def _check_text(workspace: Workspace, table: pd.DataFrame) -> str:
             mark = {"found": "found    ", "missing": "MISSING  ", "not there": "not there"}[row["status"]]
             word = "" if row["status"] == "found" or row["needed"] == "needed" else f", {row['needed']}"
             lines.append(f"  {mark}  {row['file']:<{width}}  {row['holds']}{word}")
-        if (rows["status"] == "missing").any():
+        if (rows["status"] == "missing").any() and not phantom:
             lines += _next(workspace, about)
         lines.append("")
     missing = table[table["status"] == "missing"]
@@ -92,6 +96,7 @@ def _check_text(workspace: Workspace, table: pd.DataFrame) -> str:
         lines.append(
             f"{len(missing)} needed {'file is' if len(missing) == 1 else 'files are'} missing, of "
             f"{missing['source'].nunique()} of {table['source'].nunique()} sources."
+            + (f" Draw them: frame data phantom --profile {workspace.profile.origin}" if phantom else "")
         )
     return "\n".join(lines) + "\n"
 
@@ -126,6 +131,7 @@ def build(workspace: Workspace, named: Sequence[str], *, tables_only: bool) -> N
     """Make manifests and images, and print what became of every source."""
     chosen = chosen_sources(workspace, named)
     workspace = workspace.only(chosen)
+    draw_what_is_stale(workspace)
     there = stages(workspace)
     wanted = [f"manifest:{name}" for name in chosen]
     if not tables_only:
@@ -134,6 +140,8 @@ def build(workspace: Workspace, named: Sequence[str], *, tables_only: bool) -> N
             wanted += [name for name in there if name.startswith("check:")]
     wanted = [name for name in wanted if name in there]
     ran = make_with_inputs(workspace, wanted, say)
+    if workspace.profile.phantom is not None:
+        typer.echo(NOTE)
     for name in chosen:
         typer.echo(_built_text(workspace, name, images=f"images:{name}" in wanted))
     typer.echo(
@@ -152,7 +160,8 @@ def _built_text(workspace: Workspace, name: str, *, images: bool) -> str:
     left_out = pd.read_csv(workspace.path(f"manifests/{name}.left_out.csv"))
     splits = manifest["split"].value_counts()
     lines = [
-        f"{sources()[name].title}: {len(manifest):,} images of "
+        f"{sources()[name].title}{' (phantom)' if workspace.profile.phantom else ''}: "
+        f"{len(manifest):,} images of "
         f"{manifest['subject_id'].nunique():,} subjects ("
         + ", ".join(f"{split} {splits.get(split, 0):,}" for split in ("train", "validation", "test"))
         + ")"

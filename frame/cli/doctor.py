@@ -103,13 +103,17 @@ def _study(profile: str, workspace: Path | None) -> None:
             if len(ready) == len(one.sources)
             else f"{len(ready)} of {len(one.sources)} sources found"
         )
+        if one.phantom is not None:
+            said = "nothing to find, its sources are drawn"
         typer.echo(f"  {one.name:<9} {one.title}: {said}")
     typer.echo(f"\nSources of profile {chosen.profile.name}")
     for source in chosen.profile.sources:
         missing = [row["file"] for row in found_rows(chosen, source) if row["status"] == "missing"]
         said = (
-            "found"
+            ("found" if chosen.profile.phantom is None else "drawn")
             if not missing
+            else "not drawn yet"
+            if chosen.profile.phantom is not None
             else f"MISSING {len(missing)}: {missing[0]}{', ...' if len(missing) > 1 else ''}"
         )
         typer.echo(f"  {sources()[source].title} ({source}): {said}")

@@ -32,6 +32,7 @@ _SUBGROUP_SECTIONS: Final = {**SECTIONS, "chest": "Chest radiograph subgroups"}
 #: More sources than this are counted in a caption, not named.
 _MOST_NAMED: Final = 3
 _SAME: Final = ""
+_DRAWN: Final = "drawn images, no patients"
 _HASHED: Final = "patients are split by a hash here"
 _ANOTHER_TENTH: Final = "another random tenth of the same patients"
 _NOT_REBUILT: Final = "the public columns give another number"
@@ -60,6 +61,8 @@ class CountedCohorts:
     rows : pandas.DataFrame
         Tidy rows of the experiment ``cohort_counts``: images and subjects of every attribute; evaluable and
         positive images of all subgroups together.
+    drawn : bool
+        Whether the images are drawings by a program; no count of theirs is compared with a printed one.
     """
 
     profile: str
@@ -69,10 +72,13 @@ class CountedCohorts:
     modalities: dict[str, str]
     smallest_cell: int
     rows: pd.DataFrame = field(repr=False)
+    drawn: bool = False
 
     @property
     def cohort(self) -> str:
         """The sources in words, for a caption."""
+        if self.drawn:
+            return f"phantom: drawn images, no patients; profile {self.profile}"
         if len(self.titles) <= _MOST_NAMED:
             return ", ".join(self.titles)
         return f"the {len(self.titles)} sources of profile {self.profile}"
@@ -105,7 +111,7 @@ def counted_cohorts(profile: str) -> CountedCohorts:
     Parameters
     ----------
     profile : str
-        ``demo``, ``open``, ``paper``, or the path of a profile.
+        ``demo``, ``open``, ``paper``, ``phantom``, or the path of a profile.
 
     Returns
     -------
@@ -138,6 +144,7 @@ def counted_cohorts(profile: str) -> CountedCohorts:
         modalities={name: sources()[name].modality for name in names},
         smallest_cell=smallest,
         rows=hidden,
+        drawn=loaded.phantom is not None,
     )
 
 
@@ -197,7 +204,7 @@ def compare_sources(counted: CountedCohorts) -> pd.DataFrame:
         for column in COLUMNS:
             section = SECTIONS[counted.modalities[source]]
             ours = counted.count((source,), *_asked(column), "all", "all")
-            why = _why_not(source, counted.rules[source], column)
+            why = _why_not(source, counted, column)
             rows.append(
                 {"row": name, "quantity": column, **_compared(printed_cell(section, name, column), ours, why)}
             )
@@ -227,9 +234,7 @@ def compare_subgroups(counted: CountedCohorts) -> pd.DataFrame:
             needed = [s for s in every if s != "isic_2019"] if attribute == "skin_type" else every
             for column in COLUMNS:
                 ours = counted.count(sources, *_asked(column), attribute, level)
-                why = "; ".join(
-                    dict.fromkeys(filter(None, (_why_not(s, counted.rules[s], column) for s in sources)))
-                )
+                why = "; ".join(dict.fromkeys(filter(None, (_why_not(s, counted, column) for s in sources))))
                 absent = [s for s in needed if s not in sources]
                 if absent:
                     why = f"{len(needed) - len(absent)} of {len(needed)} sources"
@@ -286,8 +291,11 @@ def _asked(column: str) -> tuple[str, str]:
     return "images", "all" if column == "images" else column
 
 
-def _why_not(source: str, rule: str, column: str) -> str:
+def _why_not(source: str, counted: CountedCohorts, column: str) -> str:
     """Why a count of ours need not agree with the printed one; blank where it must."""
+    rule = counted.rules[source]
+    if counted.drawn:
+        return _DRAWN
     if column == "images":
         if source in ("chexpert", "padchest"):
             return _NOT_REBUILT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ from frame.cohorts.report_table import report_table, write_reports
 from frame.cohorts.schema import read_manifest_file, write_manifest
 from frame.cohorts.sources import sources
 from frame.tables import table_path
+from frame.workspace.phantom_stages import raw_list
 from frame.workspace.profiles import source_roots
 from frame.workspace.stages import Stage
 
@@ -44,15 +46,27 @@ COLOUR: Final = {"chest": "L", "skin": "RGB", "fundus": "L"}
 def source_stages(workspace: Workspace, source: str) -> list[Stage]:
     """The stages of one image source: its manifest, its images and its reports.
 
+    Where a source is drawn its raw files are an artefact of the workspace. They are looked for when a stage
+    is run, and its stages can be named before they are there.
+
     Raises
     ------
     frame.InputError
         If released files that are needed are not found.
     """
     settings = workspace.profile.sources[source]
-    roots = source_roots(workspace.profile, source, workspace.root)
-    files = located_files(source, settings, roots.root, roots.linked_root)
-    tables = {f"table {key}": path for key, path in files.paths.items() if path.is_file()}
+    drawn: tuple[str, ...] = ()
+    tables: dict[str, Path] = {}
+    names: dict[str, Callable[[Workspace], str | None]] = {}
+    names_and_times: dict[str, Callable[[Workspace], str | None]] = {}
+    if workspace.profile.phantom is not None:
+        drawn = (raw_list(source),)
+    else:
+        files = _files(workspace, source)
+        tables = {f"table {key}": path for key, path in files.paths.items() if path.is_file()}
+        names_and_times = {"image files": partial(_names_and_times, files)}
+        if settings.images:
+            names = {"names of the image files": partial(_names, files)}
     rules = {f"data/{table}": table_path(table) for table in rule_tables(source)}
     manifest = f"manifests/{source}.parquet"
     site = f"frame.cohorts.sites.{source}"
@@ -61,8 +75,9 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
             name=f"manifest:{source}",
             outputs=(manifest, f"manifests/{source}.left_out.csv", f"manifests/{source}.tally.csv"),
             run=partial(_make_manifest, source),
+            inputs=drawn,
             files={**tables, **rules},
-            fingerprints={"names of the image files": partial(_names, files)} if settings.images else {},
+            fingerprints=names,
             settings={
                 "split": split_rule(source, settings.split),
                 "images": settings.images,
@@ -78,8 +93,8 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
                 name=f"images:{source}",
                 outputs=(f"images/{source}/index.parquet",),
                 run=partial(_make_images, source),
-                inputs=(manifest,),
-                fingerprints={"image files": partial(_names_and_times, files)},
+                inputs=(manifest, *drawn),
+                fingerprints=names_and_times,
                 settings={
                     "sizes.image": workspace.profile.sizes.image,
                     "colour": COLOUR[sources()[source].modality],
@@ -94,7 +109,7 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
                 name=f"reports:{source}",
                 outputs=(f"manifests/{source}.reports.parquet",),
                 run=partial(_make_reports, source),
-                inputs=(manifest,),
+                inputs=(manifest, *drawn),
                 files={**tables, "data/demographic_terms": table_path("demographic_terms")},
                 modules=("frame.cohorts.report_table", site),
             )

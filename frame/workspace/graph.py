@@ -11,6 +11,7 @@ from frame.experiments.contract import EXPERIMENTS
 from frame.workspace.cohort_stages import modality_stages, source_stages
 from frame.workspace.experiment_stages import experiment_stages
 from frame.workspace.notebook_stages import notebook_stages
+from frame.workspace.phantom_stages import phantom_stages
 from frame.workspace.stages import Stage, make, staleness
 from frame.workspace.sums import Sums
 
@@ -31,16 +32,16 @@ def stages(workspace: Workspace) -> dict[str, Stage]:
     Returns
     -------
     dict of str to Stage
-        ``manifest:<source>``, ``images:<source>``, ``reports:<source>``, ``results:<experiment>:<unit>``,
-        ``collect:<experiment>``, ``notebook:<name>`` and ``book``; each after the stages whose artefacts it
-        reads.
+        ``phantom:<source>`` where images are drawn, ``manifest:<source>``, ``images:<source>``,
+        ``reports:<source>``, ``results:<experiment>:<unit>``, ``collect:<experiment>``, ``notebook:<name>``
+        and ``book``; each after the stages whose artefacts it reads.
 
     Raises
     ------
     frame.InputError
         If released files that the profile needs are not found.
     """
-    found: list[Stage] = []
+    found: list[Stage] = phantom_stages(workspace)
     for source in workspace.profile.sources:
         found += source_stages(workspace, source)
     for modality in workspace.profile.modalities:

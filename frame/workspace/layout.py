@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["FOLDERS", "Workspace", "default_root", "open_workspace", "project_folder"]
 
 #: The rooms of a workspace.
-FOLDERS: Final = ("manifests", "images", "features", "weights", "scores", "results", "notebooks", "book")
+FOLDERS: Final = (
+    "raw",
+    "manifests",
+    "images",
+    "features",
+    "weights",
+    "scores",
+    "results",
+    "notebooks",
+    "book",
+)
 #: What the engine keeps for itself: locks, half-made artefacts, sums of files that were read.
 STATE: Final = ".state"
 

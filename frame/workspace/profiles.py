@@ -1,8 +1,9 @@
 """Profiles: one YAML file says which cohorts, encoders, findings and sizes a study has.
 
-Three profiles come with the package. ``demo`` runs on a laptop without any download, ``open`` needs the
-images of NIH ChestX-ray14 and no credentials, ``paper`` needs all ten image sources. The same code runs all
-three. A profile is checked as a whole when it is read; a key that is not known is refused.
+Four profiles come with the package. ``demo`` runs on a laptop without any download, ``phantom`` has all ten
+image sources as drawings with a planted truth, ``open`` needs the images of NIH ChestX-ray14 and no
+credentials, ``paper`` needs all ten image sources. The same code runs all four. A profile is checked as a
+whole when it is read; a key that is not known is refused.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from pydantic import (
     model_validator,
 )
 
+from frame.cohorts.phantom import truth as phantoms
+from frame.cohorts.phantom.truth import ROOTS, PhantomTruth
 from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import PACKAGED, sources
 from frame.errors import InputError
 
 __all__ = [
     "ATTRIBUTES",
+    "RAW",
     "ROLES",
     "Labels",
     "Profile",
@@ -48,6 +52,8 @@ __all__ = [
 _FOLDER: Final = Path(__file__).with_name("profiles")
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _IN_WORKSPACE: Final = "workspace:"
+#: Folder of a workspace that phantoms are drawn into.
+RAW: Final = "raw"
 
 #: Environment variable with the path of the profile that a notebook is executed under, when it is a file.
 GIVEN: Final = "FRAME_PROFILE"
@@ -122,6 +128,9 @@ class Profile(_Part):
         By role, see :data:`ROLES`.
     sizes : Sizes
         Image side, resamples and the like.
+    phantom : PhantomTruth, optional
+        What is planted, where the images are drawings. All sources are drawn then, and each has the root
+        ``workspace:raw/<source>``; drawn and released images are never mixed.
     """
 
     name: str = Field(min_length=1, pattern=r"^[a-z][a-z0-9_-]*$")
@@ -134,6 +143,7 @@ class Profile(_Part):
     attributes: Mapping[str, tuple[str, ...]] = {}
     encoders: Mapping[str, tuple[str, ...]] = {}
     sizes: Sizes = Sizes()
+    phantom: PhantomTruth | None = None
     _origin: str = PrivateAttr(default="")
     _sha256: str = PrivateAttr(default="")
 
@@ -159,7 +169,37 @@ class Profile(_Part):
             _check_names(f"findings.{modality}", named, FINDINGS[modality])
         for modality, named in self.attributes.items():
             _check_names(f"attributes.{modality}", named, ATTRIBUTES[modality])
+        for name in self.sources:
+            self._check_roots(name)
         return self
+
+    def _check_roots(self, name: str) -> None:
+        """Drawn sources lie in the workspace, and only they do so in its folder of raw files."""
+        settings = self.sources[name]
+        if self.phantom is None:
+            if any(_is_raw(given) for given in (settings.root, settings.linked_root)):
+                raise ValueError(
+                    f"sources.{name}: the folder {RAW} of a workspace holds drawn images; say what is "
+                    "planted in them with the key phantom, which may be {}"
+                )
+            return
+        if name not in self.phantom.sources:
+            modality = phantoms.modality_of(name)
+            raise ValueError(
+                f"phantom: {name} is a source, and no image of it is drawn; give phantom.{modality}.{name}"
+            )
+        root = f"{_IN_WORKSPACE}{RAW}/{name}"
+        linked = f"{root}/{ROOTS[name]}" if name in ROOTS else None
+        for key, given, drawn in (
+            ("root", settings.root, root),
+            ("linked_root", settings.linked_root, linked),
+        ):
+            if given != drawn:
+                wanted = "there must be none" if drawn is None else f"it must be {drawn}"
+                raise ValueError(
+                    f"sources.{name}.{key}: with the key phantom {wanted}; drawn and released images are "
+                    "never mixed"
+                )
 
     @property
     def sha256(self) -> str:
@@ -305,8 +345,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
     Parameters
     ----------
     name_or_path : str or Path
-        ``demo``, ``open``, ``paper``, or the path of a YAML file. In a notebook that the graph executes
-        also the name that such a file gives itself, since no path is written into a notebook.
+        ``demo``, ``open``, ``paper``, ``phantom``, or the path of a YAML file. In a notebook that the graph
+        executes also the name that such a file gives itself, since no path is written into a notebook.
 
     Returns
     -------
@@ -359,6 +399,10 @@ def _sum_of(profile: Profile) -> str:
     return hashlib.sha256(profile.model_dump_json().encode("utf-8")).hexdigest()
 
 
+def _is_raw(given: str | None) -> bool:
+    return given is not None and bool(re.match(rf"{_IN_WORKSPACE}/*{RAW}(/|$)", given))
+
+
 def _check_names(where: str, given: Mapping[str, Any] | tuple[str, ...], allowed: tuple[str, ...]) -> None:
     named = tuple(given)
     for name in named:
@@ -380,10 +424,9 @@ def _sentence(file: str, problem: ValidationError) -> str:
         what += f"; did you mean {near[0]}?" if near else "."
     elif first["type"] == "missing":
         what = f"key {key} is missing."
-    elif first["type"] == "value_error" and not key:
-        what = str(first["ctx"]["error"]).rstrip("?.") + (
-            "?" if "mean" in str(first["ctx"]["error"]) else "."
-        )
+    elif first["type"] == "value_error":
+        said = str(first["ctx"]["error"])
+        what = (f"{key}." if key else "") + said.rstrip("?.") + ("?" if "did you mean" in said else ".")
     else:
         found = first.get("input")
         shown = (
@@ -404,7 +447,15 @@ def _requirement(error: Any) -> str:
 def _allowed_beside(place: tuple[int | str, ...]) -> list[str]:
     if len(place) > 1 and place[0] == "sources":
         return list(SourceSettings.model_fields)
-    parts: dict[str, type[BaseModel]] = {"labels": Labels, "sizes": Sizes}
+    if len(place) > 2 and place[0] == "phantom":
+        inner: dict[str, type[BaseModel]] = {
+            "race": phantoms.RacePlant,
+            "age": phantoms.AgePlant,
+            "noise": phantoms.LabelNoise,
+            "recording": phantoms.Recording,
+        }
+        return list(inner.get(str(place[1]), phantoms.Sizes).model_fields)
+    parts: dict[str, type[BaseModel]] = {"labels": Labels, "sizes": Sizes, "phantom": PhantomTruth}
     return (
         list(parts.get(str(place[0]), Profile).model_fields) if len(place) > 1 else list(Profile.model_fields)
     )

@@ -72,6 +72,10 @@ class Stage:
         Modules of this package whose code makes the artefacts; what they import belongs to them.
     in_place : bool
         See ``run``.
+    written : mapping of str to callable
+        What it writes to the workspace besides its outputs, such as a folder of many files, by a label:
+        called with the workspace, gives a text that changes when the files do, or None when they are not
+        there.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Stage:
     settings: Mapping[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
     in_place: bool = False
+    written: Mapping[str, Callable[[Workspace], str | None]] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
@@ -137,6 +142,11 @@ def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> t
         f"output {output} {'is missing' if found is None else 'is not the file that was written'}"
         for output, found in outputs.items()
         if made.get("outputs", {}).get(output) != found or found is None
+    ]
+    reasons += [
+        f"output {label} {'is missing' if found is None else 'is not what was written'}"
+        for label, found in _written(workspace, stage).items()
+        if made.get("outputs", {}).get(label) != found or found is None
     ]
     sums.keep()
     return tuple(reasons)
@@ -193,7 +203,7 @@ def make(workspace: Workspace, stage: Stage, *, force: bool = False) -> bool:
         record = {
             "stage": stage.name,
             **before,
-            "outputs": _sums_of(workspace, stage.outputs, after),
+            "outputs": {**_sums_of(workspace, stage.outputs, after), **_written(workspace, stage)},
             "profile": workspace.profile.name,
             "profile_sha256": workspace.profile.sha256,
             "seed": workspace.profile.seed,
@@ -230,6 +240,10 @@ def _provenance(workspace: Workspace, stage: Stage, sums: Sums) -> dict[str, dic
 
 def _sums_of(workspace: Workspace, artefacts: tuple[str, ...], sums: Sums) -> dict[str, str | None]:
     return {artefact: sums.of(workspace.path(artefact)) for artefact in artefacts}
+
+
+def _written(workspace: Workspace, stage: Stage) -> dict[str, str | None]:
+    return {label: look(workspace) for label, look in stage.written.items()}
 
 
 def _change(before: Any, now: Any) -> str:

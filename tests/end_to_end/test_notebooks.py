@@ -41,6 +41,7 @@ FIGURES = {
     "figure_9": 7,
     "label_noise": 2,
     "patient_level": 2,
+    "phantom_world": 4,
     "planning": 3,
     "supplementary_table_3": 0,
     "supplementary_table_7": 0,
@@ -48,7 +49,12 @@ FIGURES = {
     "table_1": 0,
 }
 #: A parameter of each notebook, by which a copy without its tag is tried: what is given, and what is kept.
-TRIED = (("alpha", "0.01", "0.05"), ("profile", "'open'", "'demo'"), ("cohorts", "20", "200"))
+TRIED = (
+    ("alpha", "0.01", "0.05"),
+    ("profile", "'open'", "'demo'"),
+    ("cohorts", "20", "200"),
+    ("texture", "'none'", "'fixed'"),
+)
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

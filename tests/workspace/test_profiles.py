@@ -1,4 +1,4 @@
-"""Profiles: the three of the package, and one sentence for whatever is wrong with one."""
+"""Profiles: the four of the package, and one sentence for whatever is wrong with one."""
 
 import os
 import re
@@ -31,11 +31,11 @@ def profile(tmp_path):
     return written
 
 
-def test_the_three_profiles_are_there():
-    assert profile_names() == ("demo", "open", "paper")
+def test_the_four_profiles_are_there():
+    assert profile_names() == ("demo", "open", "paper", "phantom")
 
 
-@pytest.mark.parametrize("name", ["demo", "open", "paper"])
+@pytest.mark.parametrize("name", ["demo", "open", "paper", "phantom"])
 def test_a_profile_of_the_package_loads(name):
     profile = load_profile(name)
     assert profile.name == profile.origin == name
@@ -125,6 +125,78 @@ def test_what_is_wrong_is_one_sentence(profile, change, sentence):
     assert "\n" not in said
 
 
+DRAWN = """\
+name: drawn
+sources:
+  mimic_cxr:
+    root: workspace:raw/mimic_cxr
+    linked_root: workspace:raw/mimic_cxr/mimic-iv-3.1
+  ddi:
+    root: workspace:raw/ddi
+phantom: {seed: 3, race: {texture: none}}
+labels: {uncertain: negative, blank: missing}
+"""
+
+
+def test_a_profile_of_drawn_images(profile, tmp_path):
+    found = profile(DRAWN)
+    assert (found.phantom.seed, found.phantom.race.texture, found.phantom.age.contrast) == (3, "none", 0.5)
+    assert source_roots(found, "ddi", tmp_path).root == tmp_path / "raw" / "ddi"
+    assert found.only(["ddi"]).phantom == found.phantom
+    assert load_profile("demo").phantom is None
+    assert load_profile("phantom").phantom.sources == tuple(load_profile("phantom").sources)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("phantom: {", "fantom: {"), r"key fantom is unknown; allowed here are .*, phantom"),
+        (
+            ("phantom: {seed: 3, race: {texture: none}}\n", ""),
+            r"sources\.mimic_cxr: the folder raw of a workspace holds drawn images; .* key phantom, which",
+        ),
+        (
+            ("workspace:raw/ddi", "$DDI_HERE"),
+            r"sources\.ddi\.root: with the key phantom it must be workspace:raw/ddi; drawn and released",
+        ),
+        (
+            ("raw/mimic_cxr/mimic-iv-3.1", "raw/mimic-iv"),
+            r"linked_root: with the key phantom it must be work",
+        ),
+        (
+            ("raw/ddi\n", "raw/ddi\n    linked_root: $DDI_HERE\n"),
+            r"sources\.ddi\.linked_root: with the key phantom there must be none",
+        ),
+        (
+            ("seed: 3", "skin: {isic_2019: {train: 3, validation: 1, test: 1}}"),
+            r"phantom: ddi is a source, and no image of it is drawn; give phantom\.skin\.ddi",
+        ),
+        (
+            ("texture:", "texur:"),
+            r"key phantom\.race\.texur is unknown; allowed here are texture, amplitude; .*mean texture\?",
+        ),
+        (
+            ("seed: 3", "sead: 3"),
+            r"key phantom\.sead is unknown; allowed here are seed, .*mean seed\?",
+        ),
+        (("texture: none", "texture: some"), r"phantom\.race\.texture is 'some'; input should be 'fixed', "),
+        (
+            ("seed: 3", "age: {control: edma}"),
+            r"phantom\.age\.control: 'edma' is unknown; allowed are atelectasis, ",
+        ),
+        (("seed: 3", "noise: {rate: 0.9}"), r"phantom\.noise\.rate is 0\.9; input should be less than or eq"),
+    ],
+)
+def test_what_is_wrong_with_a_planted_truth_is_one_sentence(profile, change, sentence):
+    assert change[0] in DRAWN
+    with pytest.raises(InputError) as refused:
+        profile(DRAWN.replace(*change, 1))
+    said = str(refused.value)
+    assert re.search(sentence, said), said
+    assert said.startswith("Profile small.yml")
+    assert "\n" not in said
+
+
 def test_a_list_for_a_profile_is_refused(profile):
     with pytest.raises(InputError, match="holds no keys"):
         profile("- a\n- b\n")
@@ -132,7 +204,7 @@ def test_a_list_for_a_profile_is_refused(profile):
 
 def test_a_profile_that_is_not_there():
     with pytest.raises(
-        InputError, match=r"no profile 'dmo'; give one of demo, open, paper or the path of a \.yml"
+        InputError, match=r"no profile 'dmo'; give one of demo, open, paper, phantom or the path of a \.yml"
     ):
         load_profile("dmo")
 
@@ -150,8 +222,8 @@ def test_an_unset_variable_is_named(profile, monkeypatch, tmp_path):
 
 def test_a_linked_folder_that_is_not_set_is_none(profile, monkeypatch, tmp_path):
     monkeypatch.delenv("LINKED_HERE", raising=False)
-    found = profile(SMALL.replace("$DDI_HERE", "workspace:raw/ddi\n    linked_root: ${LINKED_HERE}/hosp"))
-    assert source_roots(found, "ddi", tmp_path).root == tmp_path / "raw" / "ddi"
+    found = profile(SMALL.replace("$DDI_HERE", "workspace:mine/ddi\n    linked_root: ${LINKED_HERE}/hosp"))
+    assert source_roots(found, "ddi", tmp_path).root == tmp_path / "mine" / "ddi"
     assert source_roots(found, "ddi", tmp_path).linked_root is None
     monkeypatch.setenv("LINKED_HERE", "/linked")
     assert str(source_roots(found, "ddi", tmp_path).linked_root) == "/linked/hosp"
