@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +11,11 @@ import pandas as pd
 from frame.cohorts.identical_files import check_identical
 from frame.cohorts.images import open_images, prepare_images
 from frame.cohorts.manifest import build_manifest, located_files, split_rule, write_counts
+from frame.cohorts.release_folder import ReleaseFolder
 from frame.cohorts.report_table import report_table, write_reports
 from frame.cohorts.schema import read_manifest_file, write_manifest
 from frame.cohorts.sources import sources
+from frame.errors import InputError
 from frame.tables import table_path
 from frame.workspace.profiles import source_roots
 from frame.workspace.stages import Stage
@@ -54,6 +54,7 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
     files = located_files(source, settings, roots.root, roots.linked_root)
     tables = {f"table {key}": path for key, path in files.paths.items() if path.is_file()}
     rules = {f"data/{table}": table_path(table) for table in rule_tables(source)}
+    release = ReleaseFolder(files.root)
     manifest = f"manifests/{source}.parquet"
     site = f"frame.cohorts.sites.{source}"
     found = [
@@ -62,7 +63,7 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
             outputs=(manifest, f"manifests/{source}.left_out.csv", f"manifests/{source}.tally.csv"),
             run=partial(_make_manifest, source),
             files={**tables, **rules},
-            fingerprints={"names of the image files": partial(_names, files)} if settings.images else {},
+            fingerprints={"names of the image files": release.names} if settings.images else {},
             settings={
                 "split": split_rule(source, settings.split),
                 "images": settings.images,
@@ -79,13 +80,14 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
                 outputs=(f"images/{source}/index.parquet",),
                 run=partial(_make_images, source),
                 inputs=(manifest,),
-                fingerprints={"image files": partial(_names_and_times, files)},
+                fingerprints={"image files": release.names_and_times},
                 settings={
                     "sizes.image": workspace.profile.sizes.image,
                     "colour": COLOUR[sources()[source].modality],
                 },
                 modules=("frame.cohorts.images",),
                 in_place=True,
+                whole=partial(_whole, source),
             )
         )
     if source in WITH_REPORTS and settings.reports:
@@ -147,7 +149,7 @@ def _make_images(source: str, workspace: Workspace, folder: Path) -> None:
     files = _files(workspace, source)
     assert files.root is not None
     size, colour = workspace.profile.sizes.image, COLOUR[sources()[source].modality]
-    prepare_images(
+    report = prepare_images(
         read_manifest_file(workspace.path(f"manifests/{source}.parquet"), columns=["image_id", "file"]),
         files.root,
         workspace.path(f"images/{source}"),
@@ -155,6 +157,21 @@ def _make_images(source: str, workspace: Workspace, folder: Path) -> None:
         colour=colour,
         key=f"{size} {colour}",
     )
+    if not report.n_ready:
+        reasons = "; ".join(f"{count:,}: {reason}" for reason, count in report.reasons.items())
+        raise InputError(
+            f"Source {source}: none of its {report.n_images:,} images can be read ({reasons}); "
+            "check the files of the release."
+        )
+
+
+def _whole(source: str, workspace: Workspace) -> bool:
+    """Whether every shard of a source's images is there in its full size."""
+    try:
+        open_images(workspace.path(f"images/{source}"))
+    except InputError:
+        return False
+    return True
 
 
 def _make_reports(source: str, workspace: Workspace, folder: Path) -> None:
@@ -185,38 +202,3 @@ def _check_files(modality: str, named: tuple[str, ...], workspace: Workspace, fo
 def _files(workspace: Workspace, source: str) -> SiteFiles:
     roots = source_roots(workspace.profile, source, workspace.root)
     return located_files(source, workspace.profile.sources[source], roots.root, roots.linked_root)
-
-
-# -- what lies in the folder of a release -----------------------------------------------------------------
-
-
-def _names(files: SiteFiles, workspace: Workspace) -> str | None:
-    """Changes when a file comes or goes."""
-    return _listing(files.root, with_times=False)
-
-
-def _names_and_times(files: SiteFiles, workspace: Workspace) -> str | None:
-    """Changes when a file comes, goes, or is written again."""
-    return _listing(files.root, with_times=True)
-
-
-@cache
-def _listing(root: Path | None, *, with_times: bool) -> str | None:
-    """A sum over the files of a folder; walked once by a process."""
-    if root is None or not root.is_dir():
-        return None
-    found = hashlib.sha256()
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
-                if entry.is_dir():
-                    waiting.append(Path(entry.path))
-                    continue
-                name = os.path.relpath(entry.path, root)
-                if with_times:
-                    status = entry.stat()
-                    name += f" {status.st_size} {status.st_mtime_ns}"
-                found.update(f"{name}\n".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()

@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,6 +72,9 @@ class Stage:
         Modules of this package whose code makes the artefacts; what they import belongs to them.
     in_place : bool
         See ``run``.
+    whole : callable, optional
+        Called with the workspace: whether files that belong to the outputs, and are too large to be read
+        each time, are there.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Stage:
     settings: Mapping[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
     in_place: bool = False
+    whole: Callable[[Workspace], bool] | None = field(default=None, repr=False)
 
     @property
     def file_name(self) -> str:
@@ -101,7 +105,14 @@ def read_sidecar(workspace: Workspace, stage: Stage) -> dict[str, Any] | None:
         found = json.loads(sidecar(workspace, stage).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("stage") == stage.name else None
+    if not isinstance(found, dict) or found.get("stage") != stage.name:
+        return None
+    # Another version may have written it: what it lacks is as nothing.
+    return {**found, **{name: _mapping(found.get(name)) for name in (*_COMPARED, "outputs")}}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> tuple[str, ...]:
@@ -127,17 +138,19 @@ def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> t
         return ("never made",)
     now = _provenance(workspace, stage, sums)
     reasons = [
-        f"{word} {label} {_change(made.get(name, {}).get(label), now[name].get(label))}"
+        f"{word} {label} {_change(made[name].get(label), now[name].get(label))}"
         for name, word in _COMPARED.items()
-        for label in sorted({*made.get(name, {}), *now[name]})
-        if made.get(name, {}).get(label) != now[name].get(label)
+        for label in sorted({*made[name], *now[name]})
+        if made[name].get(label) != now[name].get(label)
     ]
     outputs = _sums_of(workspace, stage.outputs, sums)
     reasons += [
         f"output {output} {'is missing' if found is None else 'is not the file that was written'}"
         for output, found in outputs.items()
-        if made.get("outputs", {}).get(output) != found or found is None
+        if made["outputs"].get(output) != found or found is None
     ]
+    if not reasons and stage.whole is not None and not stage.whole(workspace):
+        reasons.append(f"output {stage.outputs[0]} is damaged, or lacks a part")
     sums.keep()
     return tuple(reasons)
 
@@ -180,10 +193,18 @@ def make(workspace: Workspace, stage: Stage, *, force: bool = False) -> bool:
         before = _provenance(workspace, stage, sums)
         scratch = workspace.state / "scratch" / stage.file_name
         shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
         try:
+            scratch.mkdir(parents=True)
             stage.run(workspace, scratch)
             _publish(workspace, stage, scratch)
+        except OSError as problem:
+            # What is missing from an artefact after all is a defect, and so is what has no file behind it.
+            if isinstance(problem, FileNotFoundError) or problem.errno is None:
+                raise
+            raise InputError(
+                f"{stage.name}: a file cannot be read or written ({_reason(problem)}); its artefacts are as "
+                "they were."
+            ) from None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         after = Sums(_memory(workspace))
@@ -238,8 +259,19 @@ def _change(before: Any, now: Any) -> str:
     return "is gone" if now is None else "changed"
 
 
+def _reason(problem: OSError) -> str:
+    return (problem.strerror or "unknown reason").lower()
+
+
 def _memory(workspace: Workspace) -> Path:
     return workspace.state / "sums.json"
+
+
+def _unlocked(workspace: Workspace, problem: OSError) -> InputError:
+    return InputError(
+        f"The workspace '{workspace.root.name}' lies where no file can be locked ({_reason(problem)}); "
+        "give one on another file system."
+    )
 
 
 @contextmanager
@@ -252,12 +284,16 @@ def _only_one(workspace: Workspace, stage: Stage) -> Iterator[None]:
             write_text(workspace.owner, workspace.profile.name + "\n", "the workspace")
         lock = (folder / stage.file_name).open("a")
     except OSError as problem:
-        reason = (problem.strerror or "it cannot be written").lower()
-        raise InputError(f"The workspace '{workspace.root.name}' cannot be written to ({reason}).") from None
+        raise InputError(
+            f"The workspace '{workspace.root.name}' cannot be written to ({_reason(problem)})."
+        ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            print(f"{stage.name} is being made by another run; waiting for it.", file=sys.stderr)
+        except BlockingIOError:
+            with suppress(OSError):  # that nobody can read it is no failure
+                print(f"{stage.name} is being made by another run; waiting for it.", file=sys.stderr)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as problem:
+            raise _unlocked(workspace, problem) from None
         yield
