@@ -215,13 +215,8 @@ def _alike(found: pd.DataFrame) -> pd.DataFrame:
     """Ids that differ only by zeros, case or blanks, for the tally: kept apart, and worth a look."""
     some = found[found["n_alike"] > 0]
     rows = [
-        (
-            f"{row.unit} id",
-            "alike but for zeros, case or blanks (ids, not images)",
-            "kept apart",
-            int(row.n_alike),
-        )
-        for row in some.itertuples()
+        (f"{unit} id", "alike but for zeros, case or blanks (ids, not images)", "kept apart", count)
+        for unit, count in zip(some["unit"], some["n_alike"], strict=True)
     ]
     return pd.DataFrame(rows, columns=list(TALLY_COLUMNS)).astype({"n_images": "int64"})
 
