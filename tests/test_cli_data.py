@@ -187,6 +187,7 @@ def test_small_counts_are_hidden(study, tmp_path):
             ("run", "cohort_counts", "--unit", "x"),
             "Experiment cohort_counts has no unit 'x'; its units are nih_cxr14.",
         ),
+        (("run", "--unit", "nih_cxr14"), "--unit was given without an experiment"),
         (("notebook", "figure_99"), "figure_99"),
         (("notebook", "figure_9", "-p", "alpha"), "-p is 'alpha'; write it as key=value"),
         (("notebook", "figure_9", "-p", "a=1", "-p", "a=2"), "-p a is given twice"),
@@ -259,3 +260,129 @@ def test_one_source_can_be_built_without_the_others(study, tmp_path, monkeypatch
     refused = run("data", "build", *options)
     assert refused.exit_code == 2
     assert "source ddi: its root is $FRAME_NOT_HERE" in refused.stderr
+
+
+# ---- odd input
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        ("raw/Data_Entry_2017_v2020.csv", "a file in the folder of the release of nih_cxr14"),
+        ("workspace/manifests/nih_cxr14.tally.csv", "a file in the folder of the workspace"),
+        ("small.yml", "the profile itself"),
+    ],
+)
+def test_a_table_of_counts_replaces_nothing_that_is_read(study, out, sentence):
+    folder, options, _ = study
+    before = (folder / out).read_bytes()
+    found = run("data", "counts", *options, "--format", "csv", "--out", folder / out)
+    assert (found.exit_code, sentence in found.stderr) == (2, True)
+    assert (folder / out).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        (".", "a file that ends in .ipynb"),
+        ("no/x.ipynb", "its folder does not exist"),
+        ("folder.ipynb", "names a folder"),
+        ("notebooks/figure_8.ipynb", "among the notebooks of the book"),
+        ("notebooks/figure_9.ipynb", "the notebook itself"),
+    ],
+)
+def test_an_executed_notebook_replaces_no_notebook(study, tmp_path, out, sentence):
+    root = Path(__file__).resolve().parents[1]
+    (tmp_path / "folder.ipynb").mkdir()
+    place = (root if out.startswith("notebooks/") else tmp_path) / out
+    found = run("notebook", "figure_9", *study[1], "-p", "alpha=0.01", "--out", place)
+    assert (found.exit_code, sentence in found.stderr) == (2, True)
+
+
+def test_an_empty_workspace_is_not_the_current_folder(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run("data", "build", "--workspace", "")
+    assert found.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_images_that_are_damaged_in_the_workspace_are_made_again(study, tmp_path):
+    folder, _, _ = study
+    options = ("--profile", folder / "small.yml", "--workspace", tmp_path / "workspace")
+    assert run("data", "build", *options).exit_code == 0
+    images = tmp_path / "workspace" / "images" / "nih_cxr14"
+    pixels = (images / "shard-00000.npy").read_bytes()
+    (images / "shard-00000.npy").unlink()
+    assert "1 of 3 artefacts were made" in run("data", "build", *options).stdout
+    assert (images / "shard-00000.npy").read_bytes() == pixels
+    table = (images / "shard-00000.parquet").read_bytes()
+    (images / "shard-00000.parquet").write_bytes(table[:40] + bytes(40) + table[80:])
+    (images / "index.parquet").write_bytes(b"")
+    assert "1 of 3 artefacts were made" in run("data", "build", *options).stdout
+    assert (images / "shard-00000.parquet").read_bytes() == table
+
+
+def test_a_workspace_in_the_folder_of_the_release_stays_fresh(tmp_path):
+    write_release(tmp_path / "raw", patients=8)
+    profile = write_profile(tmp_path / "small.yml", tmp_path / "raw")
+    options = ("--profile", profile, "--workspace", tmp_path / "raw" / "workspace")
+    assert run("data", "build", *options).exit_code == 0
+    assert "0 of 3 artefacts were made" in run("data", "build", *options).stdout
+    (tmp_path / "raw" / "images" / "00000001_000.png").unlink()
+    assert "left out: 1 (no image file)" in run("data", "build", *options).stdout
+
+
+def test_a_release_of_error_pages_is_refused(tmp_path):
+    write_release(tmp_path / "raw", patients=8)
+    for image in (tmp_path / "raw" / "images").iterdir():
+        image.write_text("<html>403</html>")
+    profile = write_profile(tmp_path / "small.yml", tmp_path / "raw")
+    found = run("data", "build", "--profile", profile, "--workspace", tmp_path / "workspace")
+    assert found.exit_code == 2
+    assert "none of its 24 images can be read (24: the file is neither PNG, JPEG" in found.stderr
+
+
+def test_small_counts_cannot_be_had_from_another_table(study, tmp_path):
+    """3 images without a sex: from the recorded texts, the missing ones, or the line that `build` prints."""
+    write_release(tmp_path / "raw", patients=40, images=False)
+    table = tmp_path / "raw" / "Data_Entry_2017_v2020.csv"
+    lines = table.read_text().splitlines()
+    lines[1:4] = [re.sub(",[FM],", ",,", line) for line in lines[1:4]]
+    table.write_text("\n".join(lines) + "\n")
+    profile = write_profile(tmp_path / "small.yml", tmp_path / "raw", images="false")
+    profile.write_text(profile.read_text().replace("smallest_cell: 1", "smallest_cell: 10"))
+    options = ("--profile", profile, "--workspace", tmp_path / "workspace")
+    built = run("data", "build", *options).stdout
+    assert "120 images of 40 subjects (a split has fewer than 10, so that none is shown)" in built
+    recorded = json.loads(run("data", "counts", *options, "--recorded", "sex", "--format", "json").stdout)
+    assert sorted(row["n_images"] is None for row in recorded) == [False, True, True]
+    splits = run("data", "counts", *options, "--recorded", "released_split", "--format", "json").stdout
+    assert all(row["n_images"] is None for row in json.loads(splits))
+    missing = json.loads(run("data", "counts", *options, "--missing", "--format", "json").stdout)
+    assert {row["n_missing"] for row in missing if row["attribute"] == "sex"} <= {None, 0}
+    assert all(
+        row["n_missing"] is None for row in missing if (row["attribute"], row["label"]) == ("sex", "all")
+    )
+    both = run("data", "counts", *options, "--missing", "--recorded", "sex")
+    assert (both.exit_code, "ask for one of them at a time" in both.stderr) == (2, True)
+
+
+def test_a_progress_that_nobody_reads_does_not_end_the_work(study, tmp_path, monkeypatch):
+    from frame.cli import study_run
+
+    class Gone:
+        def write(self, text):
+            raise BrokenPipeError
+
+        def flush(self):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(study_run.sys, "stderr", Gone())
+    study_run.say("manifest:nih_cxr14")
+
+
+def test_doctor_reports_a_root_that_cannot_be_looked_at(study, monkeypatch, tmp_path):
+    monkeypatch.setenv("FRAME_NIH_CXR14", "relative/folder")
+    found = run("doctor", *study[1])
+    assert found.exit_code == 0
+    assert "0 of 1 sources found" in found.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 import typer
@@ -17,16 +17,20 @@ from frame.cli.study_run import say
 from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import sources
 from frame.errors import InputError
-from frame.experiments.cohort_counts import COLUMNS, NAME, SPLITS, policy_name, units
+from frame.experiments.cohort_counts import COLUMNS, NAME, NOT_RECORDED, SPLITS, policy_name, units
 from frame.experiments.contract import all_units
 from frame.experiments.results import with_small_cells_hidden
+from frame.experiments.small_cells import group_hidden
 from frame.workspace.graph import make_with_inputs
+from frame.workspace.profiles import source_roots
 from frame.writing import check_target, write_text
 
 if TYPE_CHECKING:
     from frame.workspace.layout import Workspace
 
 __all__ = ["counts"]
+
+_KEYS: Final = ["finding", "attribute", "subgroup", "split"]
 
 
 def counts(
@@ -54,18 +58,22 @@ def counts(
     draw_what_is_stale(workspace)
     shape = chosen_format(out, form)
     target = None if out is None else check_target(out, "--out")
-    if recorded is not None or missing:
-        make_with_inputs(workspace, [f"manifest:{name}" for name in chosen], say)
-        found = _missing(workspace, chosen) if recorded is None else _recorded(workspace, chosen, recorded)
-        title, table = found
+    if target is not None:
+        _check_no_input(workspace, target)
+    if recorded is not None and missing:
+        raise InputError("--recorded and --missing are two tables; ask for one of them at a time.")
+    # Every table hides the same cells: what one leaves blank must not be had from another.
+    make_with_inputs(workspace, [f"results:{NAME}:{name}" for name in chosen], say)
+    rows = all_units(NAME, workspace, units(workspace))
+    rows = with_small_cells_hidden(rows, workspace.profile.sizes.smallest_cell)
+    if recorded is not None:
+        title, table = _recorded(workspace, rows, chosen, recorded)
+    elif missing:
+        title, table = _missing(workspace, rows, chosen)
+    elif findings:
+        title, table = _labels(workspace, rows, by, findings, policies=policies)
     else:
-        make_with_inputs(workspace, [f"results:{NAME}:{name}" for name in chosen], say)
-        rows = all_units(NAME, workspace, units(workspace))
-        rows = with_small_cells_hidden(rows, workspace.profile.sizes.smallest_cell)
-        if findings:
-            title, table = _labels(workspace, rows, by, findings, policies=policies)
-        else:
-            title, table = _images(workspace, rows, by, unit)
+        title, table = _images(workspace, rows, by, unit)
     if shape in ("table", "markdown"):
         table, notes = _for_reading(table)
         if workspace.profile.phantom is not None:
@@ -79,6 +87,23 @@ def counts(
         typer.echo(text, nl=False)
     else:
         write_text(target, text, "--out")
+
+
+def _check_no_input(workspace: Workspace, target: Path) -> None:
+    """A table of counts must not replace a file of a release, of the workspace, or the profile."""
+    folders = {"workspace": workspace.root}
+    for name in workspace.profile.sources:
+        roots = source_roots(workspace.profile, name, workspace.root)
+        given = {f"release of {name}": roots.root, f"tables linked with {name}": roots.linked_root}
+        folders |= {word: folder for word, folder in given.items() if folder is not None}
+    own = Path(workspace.profile.origin)
+    if target.exists() and own.exists() and target.samefile(own):
+        raise InputError(f"--out is '{target.name[:60]}', the profile itself; give another file.")
+    for word, folder in folders.items():
+        if target.exists() and target.is_relative_to(folder.resolve()):
+            raise InputError(
+                f"--out is '{target.name[:60]}', a file in the folder of the {word}; give another file."
+            )
 
 
 def _images(workspace: Workspace, rows: pd.DataFrame, by: str | None, unit: str) -> tuple[str, pd.DataFrame]:
@@ -116,7 +141,7 @@ def _labels(
     return title, _wide(rows, [*keys, "quantity"]).rename(columns={"method": "policy"})
 
 
-def _missing(workspace: Workspace, chosen: Sequence[str]) -> tuple[str, pd.DataFrame]:
+def _missing(workspace: Workspace, rows: pd.DataFrame, chosen: Sequence[str]) -> tuple[str, pd.DataFrame]:
     """How many images have no level of an attribute, by the label of each finding."""
     from frame.cohorts.missingness import missing_by_label
     from frame.cohorts.schema import FINDINGS, read_manifest_file
@@ -124,30 +149,54 @@ def _missing(workspace: Workspace, chosen: Sequence[str]) -> tuple[str, pd.DataF
     parts = []
     for name in chosen:
         modality = sources()[name].modality
-        columns = [
-            column
+        attributes = {
+            column: attribute
             for attribute, column in COLUMNS[modality].items()
-            if attribute not in ("race", "insurance")
-        ]
-        columns += ["race"] if modality == "fundus" else []
+            if modality == "fundus" or attribute not in ("race", "insurance")
+        }
         manifest = read_manifest_file(workspace.path(f"manifests/{name}.parquet"))
-        table = missing_by_label(manifest, columns, FINDINGS[modality])
+        table = missing_by_label(manifest, list(attributes), FINDINGS[modality])
+        table = table[table["n_images"] > 0].reset_index(drop=True)
+        shut = _hidden_cells(rows, name)
+        for column, levels in (("n_images", None), ("n_missing", (NOT_RECORDED, "unknown"))):
+            closed = [
+                any(
+                    (finding, *((attributes[column_of], level) if level else ("all", "all")), "all") in shut
+                    for level in levels or (None,)
+                )
+                for finding, column_of in zip(table["finding"], table["attribute"], strict=True)
+            ]
+            table[column] = table[column].astype("Int64").mask(pd.Series(closed, index=table.index))
+        hidden = table["n_images"].isna() | table["n_missing"].isna()
+        table["share_missing"] = table["share_missing"].mask(hidden).round(4)
         parts.append(table.assign(site=name)[["site", *table.columns]])
-    table = pd.concat(parts, ignore_index=True)
-    table = table[table["n_images"] > 0]
+    return "Images without an attribute, by the label of each finding", pd.concat(parts, ignore_index=True)
+
+
+def _hidden_cells(rows: pd.DataFrame, site: str) -> set[tuple[str, str, str, str]]:
+    """Finding (none: images and subjects), attribute, level and split of the cells that are hidden."""
+    some = rows[(rows["site"] == site) & rows["value"].isna()]
+    return set(some[_KEYS].itertuples(index=False, name=None))
+
+
+def _recorded(
+    workspace: Workspace, rows: pd.DataFrame, chosen: Sequence[str], field: str
+) -> tuple[str, pd.DataFrame]:
+    """What became of each recorded text; counts are hidden in step with those of the levels and findings."""
     smallest = workspace.profile.sizes.smallest_cell
-    small = table["n_images"].between(1, smallest - 1) | table["n_missing"].between(1, smallest - 1)
-    for column in ("n_images", "n_missing"):
-        table[column] = table[column].astype("Int64").mask(small)
-    table["share_missing"] = table["share_missing"].mask(small).round(4)
-    return "Images without an attribute, by the label of each finding", table.reset_index(drop=True)
-
-
-def _recorded(workspace: Workspace, chosen: Sequence[str], field: str) -> tuple[str, pd.DataFrame]:
     parts = []
     for name in chosen:
         tally = pd.read_csv(workspace.path(f"manifests/{name}.tally.csv"), keep_default_na=False)
-        parts.append(tally.assign(site=name)[["site", "field", "recorded", "value", "n_images"]])
+        tally = tally.assign(site=name)[["site", "field", "recorded", "value", "n_images"]]
+        shut = _hidden_cells(rows, name)
+        known = set(rows.loc[rows["site"] == name, "attribute"])
+        hidden = tally["n_images"].between(1, smallest - 1)
+        for names, lines in tally.groupby("field", sort=False):
+            begun = [_shut_level(str(names), str(value), shut, known) for value in lines["value"]]
+            start = hidden[lines.index] | pd.Series(begun, index=lines.index)
+            hidden[lines.index] = group_hidden(lines["n_images"], lines["value"], start, smallest)
+        tally["n_images"] = tally["n_images"].astype("Int64").mask(hidden)
+        parts.append(tally)
     table = pd.concat(parts, ignore_index=True)
     fields = list(dict.fromkeys(table["field"]))
     if field not in (*fields, "all"):
@@ -155,12 +204,19 @@ def _recorded(workspace: Workspace, chosen: Sequence[str], field: str) -> tuple[
             f"--recorded is {field[:60]!r}; the fields of these sources are {', '.join(fields)}, all."
         )
     table = table if field == "all" else table[table["field"] == field]
-    smallest = workspace.profile.sizes.smallest_cell
-    small = table["n_images"] < smallest
-    table["n_images"] = table["n_images"].astype("Int64").mask(small)
-    return "What each recorded text became" + (
-        f" (counts below {smallest} hidden)" if small.any() else ""
-    ), table
+    some = table["n_images"].isna().any()
+    return "What each recorded text became" + (f" (counts below {smallest} hidden)" if some else ""), table
+
+
+def _shut_level(field: str, value: str, shut: set[tuple[str, str, str, str]], known: set[str]) -> bool:
+    """Whether the count of all recorded texts with this value is hidden elsewhere."""
+    if field == "released_split":
+        return any(("", "all", "all", split) in shut for split in SPLITS)
+    if field == "label":
+        return (value, "all", "all", "all") in shut
+    attribute = f"{field}_recorded" if f"{field}_recorded" in known else field
+    level = value or NOT_RECORDED
+    return ("", attribute, level, "all") in shut
 
 
 def _attributes(workspace: Workspace, by: str | None, rows: pd.DataFrame) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 from frame.cli.data_phantom import draw_what_is_stale
 from frame.cli.data_tables import chosen_sources, text_of
 from frame.cli.study_run import place, say
+from frame.cli.text import printable
 from frame.cohorts.manifest import needs_lists
 from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import PACKAGED, Source, find_files, source_files, sources
@@ -114,13 +115,14 @@ def _next(workspace: Workspace, about: Source) -> list[str]:
         unset = unset_variables(given)
         if unset:
             lines.append(
-                f"  Then:        export {unset[0]}=/folder/of/the/release   ({key} is {given}, not set)"
+                f"  Then:        export {unset[0]}=/folder/of/the/release   "
+                f"({key} is {printable(given)}, not set)"
             )
             continue
         roots = source_roots(workspace.profile, about.name, workspace.root)
         folder = roots.root if key == "root" else roots.linked_root
         if folder is not None and not folder.is_dir():
-            lines.append(f"  Note:        {key} is {given}, and there is no such folder")
+            lines.append(f"  Note:        {key} is {printable(given)}, and there is no such folder")
     return lines
 
 
@@ -158,14 +160,9 @@ def _built_text(workspace: Workspace, name: str, *, images: bool) -> str:
         workspace.path(f"manifests/{name}.parquet"), columns=["subject_id", "split"]
     )
     left_out = pd.read_csv(workspace.path(f"manifests/{name}.left_out.csv"))
-    splits = manifest["split"].value_counts()
-    lines = [
-        f"{sources()[name].title}{' (phantom)' if workspace.profile.phantom else ''}: "
-        f"{len(manifest):,} images of "
-        f"{manifest['subject_id'].nunique():,} subjects ("
-        + ", ".join(f"{split} {splits.get(split, 0):,}" for split in ("train", "validation", "test"))
-        + ")"
-    ]
+    drawn = " (phantom)" if workspace.profile.phantom else ""
+    counted = _counted(manifest, workspace.profile.sizes.smallest_cell)
+    lines = [f"{sources()[name].title}{drawn}: {counted}"]
     lines += [f"  left out: {row.n_images:,} ({row.reason})" for row in left_out.itertuples()]
     if images:
         index = open_images(workspace.path(f"images/{name}")).index
@@ -173,3 +170,16 @@ def _built_text(workspace: Workspace, name: str, *, images: bool) -> str:
         lines.append(f"  images ready: {int((index['status'] == 'ready').sum()):,}")
         lines += [f"  unreadable: {count:,} ({reason})" for reason, count in reasons.items()]
     return "\n".join(lines)
+
+
+def _counted(manifest: pd.DataFrame, smallest: int) -> str:
+    """Images and subjects; by split only where none of these counts is small."""
+    n_images, n_subjects = len(manifest), manifest["subject_id"].nunique()
+    if n_subjects < smallest:
+        return f"fewer than {smallest} subjects, so that no count is shown"
+    said = f"{n_images:,} images of {n_subjects:,} subjects"
+    by_split = manifest.groupby("split", observed=True)["subject_id"].agg(["size", "nunique"])
+    if by_split.to_numpy().min() < smallest:
+        return f"{said} (a split has fewer than {smallest}, so that none is shown)"
+    sizes = [f"{split} {by_split['size'].get(split, 0):,}" for split in ("train", "validation", "test")]
+    return f"{said} ({', '.join(sizes)})"

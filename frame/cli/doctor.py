@@ -6,12 +6,17 @@ import importlib.metadata
 import platform
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from frame import __version__
+from frame.cli.text import printable
 from frame.errors import InputError
+
+if TYPE_CHECKING:
+    from frame.workspace.layout import Workspace
+    from frame.workspace.profiles import Profile
 
 __all__ = ["diagnose"]
 
@@ -81,8 +86,18 @@ def _accelerator() -> None:
     )
 
 
-def _study(profile: str, workspace: Path | None) -> None:
+def _missing_files(workspace: Workspace, source: str, profile: Profile) -> list[str]:
+    """Needed files of a source that are not found, or what keeps them from being looked for."""
     from frame.cli.data_run import found_rows
+
+    try:
+        rows = list(found_rows(workspace, source, profile))
+    except InputError as problem:
+        return [printable(str(problem))]
+    return [row["file"] for row in rows if row["status"] == "missing"]
+
+
+def _study(profile: str, workspace: Path | None) -> None:
     from frame.cli.study import opened
     from frame.cli.study_run import shown
     from frame.cohorts.sources import sources
@@ -93,11 +108,7 @@ def _study(profile: str, workspace: Path | None) -> None:
     typer.echo("\nProfiles")
     for name in names:
         one = load_profile(name)
-        ready = [
-            source
-            for source in one.sources
-            if not any(row["status"] == "missing" for row in found_rows(chosen, source, one))
-        ]
+        ready = [source for source in one.sources if not _missing_files(chosen, source, one)]
         said = (
             "all sources found"
             if len(ready) == len(one.sources)
@@ -108,7 +119,7 @@ def _study(profile: str, workspace: Path | None) -> None:
         typer.echo(f"  {one.name:<9} {one.title}: {said}")
     typer.echo(f"\nSources of profile {chosen.profile.name}")
     for source in chosen.profile.sources:
-        missing = [row["file"] for row in found_rows(chosen, source) if row["status"] == "missing"]
+        missing = _missing_files(chosen, source, chosen.profile)
         said = (
             ("found" if chosen.profile.phantom is None else "drawn")
             if not missing

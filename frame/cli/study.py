@@ -20,9 +20,19 @@ ProfileOption = Annotated[
     str,
     typer.Option(metavar="NAME", help="demo, open, paper, phantom, or the path of a profile (.yml)."),
 ]
+
+
+def _folder(text: str) -> Path:
+    """The folder of an option; an empty text, as of a variable that is not set, is not the current folder."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty; give a folder, such as . for the current one")
+    return Path(text)
+
+
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option(
+        parser=_folder,
         metavar="FOLDER",
         help="Folder of the artefacts; without it FRAME_WORKSPACE, else one named as the profile.",
         show_default=False,
@@ -74,6 +84,8 @@ def run_command(
     try:
         from frame.cli.study_run import list_experiments, run_experiment
 
+        if name is None and unit and not listed:
+            raise InputError("--unit was given without an experiment; name the experiment that has the unit.")
         if listed or name is None:
             list_experiments(opened(profile, workspace))
         else:

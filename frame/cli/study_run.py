@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,8 @@ def make_book(workspace: Workspace, cores: int) -> int:
 
 def say(stage: str) -> None:
     """Name a stage on the terminal before it is run."""
-    print(f"{stage} ...", file=sys.stderr, flush=True)
+    with suppress(OSError):  # that nobody reads it any more does not end the work
+        print(f"{stage} ...", file=sys.stderr, flush=True)
 
 
 def place(workspace: Workspace, artefact: str) -> str:

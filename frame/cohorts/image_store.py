@@ -28,6 +28,7 @@ __all__ = [
     "is_whole",
     "open_images",
     "parquet_module",
+    "shard_ids",
     "shard_metadata",
     "shard_path",
 ]
@@ -139,10 +140,19 @@ def open_images(folder: Path) -> ImageStore:
             f"The image store '{folder.name}' is not complete: it has no index that can be read; prepare the "
             f"images (again), which goes on where the last run ended."
         ) from None
-    about = json.loads(table.schema.metadata[METADATA])
     n_rows = table.num_rows
-    shape = (n_rows, about["size"], about["size"], *((3,) if about["colour"] == "RGB" else ()))
-    plan_rows = about["shard_rows"]
+    try:
+        about = json.loads((table.schema.metadata or {})[METADATA])
+        shape = (n_rows, about["size"], about["size"], *((3,) if about["colour"] == "RGB" else ()))
+        plan_rows, pixels_sha256 = int(about["shard_rows"]), str(about["pixels_sha256"])
+        whole = plan_rows > 0 and set(index_schema().names) <= set(table.column_names)
+    except (KeyError, TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise InputError(
+            f"The index of the image store '{folder.name}' is none that this version writes; "
+            "prepare the images again."
+        )
     wrong = sum(
         not is_whole(shard_path(folder, shard), (min(plan_rows, n_rows - shard * plan_rows), *shape[1:]))
         for shard in range(-(-n_rows // plan_rows))
@@ -155,7 +165,7 @@ def open_images(folder: Path) -> ImageStore:
     index = pd.DataFrame(
         {name: pd.Series(table[name].to_numpy(), dtype=_dtype(table, name)) for name in table.column_names}
     )
-    return ImageStore(index, shape, about["pixels_sha256"], folder, plan_rows)
+    return ImageStore(index, shape, pixels_sha256, folder, plan_rows)
 
 
 def shard_path(folder: Path, shard: int) -> Path:
@@ -181,10 +191,20 @@ def shard_metadata(path: Path) -> dict[str, Any] | None:
     """What the table beside a shard says about it; ``None`` where it cannot be read."""
     try:
         metadata = parquet_module().read_schema(path).metadata or {}
-        about: dict[str, Any] = json.loads(metadata[METADATA])
+        about = json.loads(metadata[METADATA])
     except (OSError, ValueError, KeyError):
         return None
-    return about
+    return about if isinstance(about, dict) else None
+
+
+def shard_ids(path: Path) -> list[str] | None:
+    """The images in the table beside a shard, in its order; ``None`` where it cannot be read whole."""
+    try:
+        table = parquet_module().read_table(path)
+        ids: list[str] = table["image_id"].to_pylist()
+        return ids if table.schema.equals(index_schema()) else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def parquet_module() -> Any:

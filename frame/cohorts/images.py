@@ -38,6 +38,7 @@ from frame.cohorts.image_store import (
     is_whole,
     open_images,
     parquet_module,
+    shard_ids,
     shard_metadata,
     shard_path,
 )
@@ -228,8 +229,9 @@ def _is_fresh(plan: _Plan, shard: int, ids: list[str], files: tuple[str | None, 
     path = shard_path(plan.folder, shard)
     if not is_whole(path, plan.shape(shard)):
         return False
-    about = shard_metadata(path.with_suffix(".parquet"))
-    if about is None:
+    beside = path.with_suffix(".parquet")
+    about = shard_metadata(beside)
+    if about is None or not isinstance(about.get("pixels_sha256"), str) or shard_ids(beside) != ids:
         return False
     return bool(about.get("key") == plan.key(ids, files, [file_state(plan.root, file) for file in files]))
 

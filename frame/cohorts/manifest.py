@@ -18,7 +18,7 @@ from frame.cohorts.harmonise import age_band, pooled_insurance, pooled_race
 from frame.cohorts.listing import present
 from frame.cohorts.schema import BASE_COLUMNS, FINDINGS, check_manifest
 from frame.cohorts.sites import site_module
-from frame.cohorts.sites.contract import LEFT_OUT_COLUMNS, SiteFiles, SiteRows
+from frame.cohorts.sites.contract import LEFT_OUT_COLUMNS, TALLY_COLUMNS, SiteFiles, SiteRows
 from frame.cohorts.sources import find_files, sources
 from frame.cohorts.splits import check_disjoint, fraction_split, hashed_split, validation_tenth
 from frame.errors import InputError
@@ -192,8 +192,9 @@ def build_manifest(files: SiteFiles, settings: SourceSettings, seed: int) -> Man
         pooled_insurance(table["insurance_recorded"]) if modality == "chest" else table["insurance_recorded"]
     )
     table = check_manifest(table[[*BASE_COLUMNS, *FINDINGS[modality]]])
-    check_disjoint(table)
-    return Manifest(table, _joined(left_out), rows.tally.reset_index(drop=True))
+    alike = check_disjoint(table)
+    tally = pd.concat([rows.tally, _alike(alike)], ignore_index=True)
+    return Manifest(table, _joined(left_out), tally)
 
 
 def _split(table: pd.DataFrame, rule: str, seed: int) -> pd.Series:
@@ -208,6 +209,16 @@ def _split(table: pd.DataFrame, rule: str, seed: int) -> pd.Series:
     if pool.any():
         split[pool] = validation_tenth(subjects[pool], seed)
     return split.where(split.isin(["train", "validation", "test"]), np.nan)
+
+
+def _alike(found: pd.DataFrame) -> pd.DataFrame:
+    """Ids that differ only by zeros, case or blanks, for the tally: kept apart, and worth a look."""
+    some = found[found["n_alike"] > 0]
+    rows = [
+        (f"{unit} id", "alike but for zeros, case or blanks (ids, not images)", "kept apart", count)
+        for unit, count in zip(some["unit"], some["n_alike"], strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(TALLY_COLUMNS)).astype({"n_images": "int64"})
 
 
 def _counted(reason: str, count: int) -> pd.DataFrame:

@@ -21,7 +21,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["COUNTED", "cells_to_hide"]
+__all__ = ["COUNTED", "cells_to_hide", "group_hidden"]
 
 #: Quantities that count people or images.
 COUNTED: Final = ("images", "subjects", "evaluable", "positive")
@@ -36,7 +36,7 @@ _Cell = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class _Line:
-    """Cells that add up: the sum of ``parts`` is the sum of ``totals``; cells that are not there are shown."""
+    """Cells that add up: ``parts`` and ``totals`` have one sum; cells that are not there count as shown."""
 
     parts: tuple[int, ...]
     totals: tuple[int, ...]
@@ -73,6 +73,39 @@ def cells_to_hide(rows: pd.DataFrame, smallest: int) -> pd.Series:
             there = pd.MultiIndex.from_frame(finding[_CELL]).isin(list(closed))
             hidden[finding.index[there]] = True
     return hidden
+
+
+def group_hidden(counts: pd.Series, groups: pd.Series, begun: pd.Series, smallest: int) -> pd.Series:
+    """Which counts of one list have to be hidden, when the sums of its groups and of all are shown elsewhere.
+
+    Parameters
+    ----------
+    counts : pandas.Series of int
+        Counts that exclude each other.
+    groups : pandas.Series
+        The group of each.
+    begun : pandas.Series of bool
+        Counts that are hidden already, small ones among them.
+    smallest : int
+        Counts from 1 to ``smallest - 1`` are small.
+
+    Returns
+    -------
+    pandas.Series of bool
+        Within each group, and in the list as a whole, no count is hidden alone, and the hidden ones are no
+        small count together; as far as there are other counts.
+    """
+    hidden = begun.copy()
+    while True:
+        before = int(hidden.sum())
+        for some in [*(counts.index[groups == group] for group in groups.unique()), counts.index]:
+            shut = hidden[some]
+            total = counts[some][shut].sum()
+            others = counts[some][~shut & (counts[some] > 0)]
+            if len(others) and (int(shut.sum()) == 1 or 0 < total < smallest):
+                hidden[others.idxmin()] = True
+        if int(hidden.sum()) == before:
+            return hidden
 
 
 def _values(counts: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +217,7 @@ class _Family:
         for line in self.lines:
             parts = [at for at in line.parts if shut[at]]
             if parts and not any(shut[at] for at in line.totals):
-                for kind in np.flatnonzero(self.small[parts].any(axis=0)):
+                for kind in np.flatnonzero(self.small[parts].any(axis=0)).tolist():
                     total = self.values[parts, kind].sum()
                     most = self.small[parts, kind].all() and total == len(parts) * (self.smallest - 1)
                     if len(parts) == 1 or total < self.smallest or most:
@@ -202,7 +235,7 @@ class _Family:
         return None
 
     def _choice(self, lines: list[_Line], shut: np.ndarray, kind: int) -> int | None:
-        """The shown cell with the smallest count above 0; one of all images only where nothing else is left."""
+        """The shown cell with the smallest count above 0; one of all images only where there is no other."""
         there = {at for line in lines for at in line.parts + line.totals if not shut[at]}
         for counts in (self.values[:, kind], self.values.max(axis=1)):
             some = [at for at in there if counts[at] > 0]
@@ -219,7 +252,7 @@ class _Family:
         places = np.flatnonzero(shut)
         if not len(places):
             return []
-        column = {at: number for number, at in enumerate(places)}
+        column = {int(at): number for number, at in enumerate(places)}
         sums = np.zeros((len(self.lines), len(places)))
         for number, line in enumerate(self.lines):
             for side, sign in ((line.parts, 1), (line.totals, -1)):

@@ -131,10 +131,11 @@ def counted_cohorts(profile: str) -> CountedCohorts:
 
     loaded = load_profile(profile)
     rows = workspace_result("cohort_counts", profile)
-    # Hiding works line by line, so that rows which are not shown need not take part.
-    shown = rows["quantity"].isin(["images", "subjects"]) | (rows["attribute"] == "all")
+    # All rows take part: what is hidden here must be hidden in every table of these counts.
     smallest = loaded.sizes.smallest_cell
-    hidden = with_small_cells_hidden(rows[shown].reset_index(drop=True), smallest)
+    hidden = with_small_cells_hidden(rows, smallest)
+    shown = hidden["quantity"].isin(["images", "subjects"]) | (hidden["attribute"] == "all")
+    hidden = hidden[shown].reset_index(drop=True)
     names = tuple(loaded.sources)
     return CountedCohorts(
         profile=loaded.name,

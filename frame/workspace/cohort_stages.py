@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +12,11 @@ import pandas as pd
 from frame.cohorts.identical_files import check_identical
 from frame.cohorts.images import open_images, prepare_images
 from frame.cohorts.manifest import build_manifest, located_files, split_rule, write_counts
+from frame.cohorts.release_folder import ReleaseFolder
 from frame.cohorts.report_table import report_table, write_reports
 from frame.cohorts.schema import read_manifest_file, write_manifest
 from frame.cohorts.sources import sources
+from frame.errors import InputError
 from frame.tables import table_path
 from frame.workspace.phantom_stages import raw_list
 from frame.workspace.profiles import source_roots
@@ -64,9 +64,10 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
     else:
         files = _files(workspace, source)
         tables = {f"table {key}": path for key, path in files.paths.items() if path.is_file()}
-        names_and_times = {"image files": partial(_names_and_times, files)}
+        release = ReleaseFolder(files.root)
+        names_and_times = {"image files": release.names_and_times}
         if settings.images:
-            names = {"names of the image files": partial(_names, files)}
+            names = {"names of the image files": release.names}
     rules = {f"data/{table}": table_path(table) for table in rule_tables(source)}
     manifest = f"manifests/{source}.parquet"
     site = f"frame.cohorts.sites.{source}"
@@ -101,6 +102,7 @@ def source_stages(workspace: Workspace, source: str) -> list[Stage]:
                 },
                 modules=("frame.cohorts.images",),
                 in_place=True,
+                whole=partial(_whole, source),
             )
         )
     if source in WITH_REPORTS and settings.reports:
@@ -162,7 +164,7 @@ def _make_images(source: str, workspace: Workspace, folder: Path) -> None:
     files = _files(workspace, source)
     assert files.root is not None
     size, colour = workspace.profile.sizes.image, COLOUR[sources()[source].modality]
-    prepare_images(
+    report = prepare_images(
         read_manifest_file(workspace.path(f"manifests/{source}.parquet"), columns=["image_id", "file"]),
         files.root,
         workspace.path(f"images/{source}"),
@@ -170,6 +172,21 @@ def _make_images(source: str, workspace: Workspace, folder: Path) -> None:
         colour=colour,
         key=f"{size} {colour}",
     )
+    if not report.n_ready:
+        reasons = "; ".join(f"{count:,}: {reason}" for reason, count in report.reasons.items())
+        raise InputError(
+            f"Source {source}: none of its {report.n_images:,} images can be read ({reasons}); "
+            "check the files of the release."
+        )
+
+
+def _whole(source: str, workspace: Workspace) -> bool:
+    """Whether every shard of a source's images is there in its full size."""
+    try:
+        open_images(workspace.path(f"images/{source}"))
+    except InputError:
+        return False
+    return True
 
 
 def _make_reports(source: str, workspace: Workspace, folder: Path) -> None:
@@ -200,38 +217,3 @@ def _check_files(modality: str, named: tuple[str, ...], workspace: Workspace, fo
 def _files(workspace: Workspace, source: str) -> SiteFiles:
     roots = source_roots(workspace.profile, source, workspace.root)
     return located_files(source, workspace.profile.sources[source], roots.root, roots.linked_root)
-
-
-# -- what lies in the folder of a release -----------------------------------------------------------------
-
-
-def _names(files: SiteFiles, workspace: Workspace) -> str | None:
-    """Changes when a file comes or goes."""
-    return _listing(files.root, with_times=False)
-
-
-def _names_and_times(files: SiteFiles, workspace: Workspace) -> str | None:
-    """Changes when a file comes, goes, or is written again."""
-    return _listing(files.root, with_times=True)
-
-
-@cache
-def _listing(root: Path | None, *, with_times: bool) -> str | None:
-    """A sum over the files of a folder; walked once by a process."""
-    if root is None or not root.is_dir():
-        return None
-    found = hashlib.sha256()
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
-                if entry.is_dir():
-                    waiting.append(Path(entry.path))
-                    continue
-                name = os.path.relpath(entry.path, root)
-                if with_times:
-                    status = entry.stat()
-                    name += f" {status.st_size} {status.st_mtime_ns}"
-                found.update(f"{name}\n".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()

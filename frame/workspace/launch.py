@@ -165,9 +165,15 @@ def _held(workspace: Workspace) -> Iterator[IO[str]]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise InputError(
                 f"Another run is using the workspace '{workspace.root.name}'; wait until it has ended."
+            ) from None
+        except OSError as problem:
+            reason = (problem.strerror or "unknown reason").lower()
+            raise InputError(
+                f"The workspace '{workspace.root.name}' lies where no file can be locked ({reason}); "
+                "give one on another file system."
             ) from None
         yield lock
 
@@ -230,7 +236,8 @@ def _say_finished(waiting: dict[str, Path], logs: Mapping[str, Path]) -> None:
     for name in [name for name, mark in waiting.items() if mark.is_file()]:
         del waiting[name]
         lines = _lines(logs[name])
-        print(lines[-1] if lines else name, flush=True)
+        with suppress(BrokenPipeError):  # that nobody reads it any more does not end the run
+            print(lines[-1] if lines else name, flush=True)
 
 
 def _say_failed(failed: Sequence[str], logs: Mapping[str, Path], said: Path) -> int:

@@ -100,13 +100,21 @@ def open_workspace(profile: Profile, root: Path | str | None = None) -> Workspac
     frame.InputError
         If the path is there and is no folder, or is the workspace of another profile.
     """
-    folder = Path(root if root is not None else default_root(profile.name)).expanduser().absolute()
-    if folder.exists() and not folder.is_dir():
+    named = Path(root if root is not None else default_root(profile.name))
+    try:
+        folder = named.expanduser().absolute()
+        is_file = folder.exists() and not folder.is_dir()
+    except (OSError, ValueError, RuntimeError) as problem:
+        reason = (getattr(problem, "strerror", None) or "no such folder can be there").lower()
+        raise InputError(
+            f"The workspace '{named.name[:60]}' cannot be looked at ({reason}); give another folder."
+        ) from None
+    if is_file:
         raise InputError(
             f"The workspace '{folder.name}' is a file; give a folder, or a name that is not there yet."
         )
     workspace = Workspace(folder, profile)
-    with suppress(OSError):
+    with suppress(OSError, UnicodeDecodeError):
         owner = workspace.owner.read_text(encoding="utf-8").strip()
         if owner != profile.name:
             raise InputError(

@@ -26,6 +26,7 @@ from frame.workspace.notebooks import (
     parameter_names,
 )
 from frame.workspace.stages import Stage, make
+from frame.writing import check_target
 
 if TYPE_CHECKING:
     from frame.workspace.layout import Workspace
@@ -166,6 +167,17 @@ def execute_named(
     from frame.workspace.graph import make_with_inputs, stages
 
     source = notebook_path(name)
+    target = out if out is not None else workspace.path(f"notebooks/{_file_name(name, parameters)}")
+    if target.suffix != ".ipynb":
+        raise InputError(
+            f"--out is '{target.name[:60]}'; an executed notebook is a file that ends in .ipynb."
+        )
+    if out is not None:
+        target = check_target(target, "--out", source, "the notebook")
+        if target.parent == source.parent.resolve():
+            raise InputError(
+                f"--out is '{target.name[:60]}' among the notebooks of the book; give another folder."
+            )
     found = stages(workspace)
     stage = found[f"notebook:{name}"]
     makers = {output: other.name for other in found.values() for output in other.outputs}
@@ -175,13 +187,6 @@ def execute_named(
     if out is None and not parameters:
         make(workspace, stage, force=True)
         return workspace.path(stage.outputs[0])
-    target = out if out is not None else workspace.path(f"notebooks/{_file_name(name, parameters)}")
-    if target.suffix != ".ipynb":
-        raise InputError(
-            f"--out is '{target.name[:60]}'; an executed notebook is a file that ends in .ipynb."
-        )
-    if target.resolve() == source.resolve():
-        raise InputError(f"--out is '{target.name}', the notebook itself; give another file.")
     if out is None:
         target.parent.mkdir(parents=True, exist_ok=True)
     given = {**_given(workspace, source), **parameters}

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _FOLDER: Final = Path(__file__).with_name("profiles")
-_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+)|\$)")
 _IN_WORKSPACE: Final = "workspace:"
 #: Folder of a workspace that phantoms are drawn into.
 RAW: Final = "raw"
@@ -75,8 +75,10 @@ class _Part(BaseModel):
 class SourceSettings(_Part):
     """How one image source is read.
 
-    ``root`` is the folder of the release: a path, a variable of the environment (``$NAME``), a folder of the
-    workspace (``workspace:raw/...``), or ``package:torchxrayvision`` for the tables inside that package.
+    ``root`` is the folder of the release: a path (a relative one counts from the folder of the profile's
+    file), a variable of the environment (``$NAME``; ``$$`` is a dollar sign) that holds an absolute path, a
+    folder of the workspace (``workspace:raw/...``), or ``package:torchxrayvision`` for the tables inside
+    that package.
     ``linked_root`` is the folder of the tables that the source is joined with (MIMIC-IV, CheXpert Plus).
     ``split`` is ``default``, ``released`` or ``hashed``. Without ``images`` only tables are read.
     With ``reports`` the radiologists' reports are read too, where the source releases them.
@@ -279,7 +281,8 @@ def source_roots(profile: Profile, source: str, workspace: Path) -> _Roots:
     Raises
     ------
     frame.InputError
-        If a variable of the environment is not set.
+        If a variable of the environment is not set or holds a relative path, a path is none that can be
+        looked at, or a folder is the workspace itself.
     """
     settings = profile.sources[source]
     root = None if settings.root == PACKAGED else _folder(profile, source, "root", settings.root, workspace)
@@ -292,18 +295,43 @@ def source_roots(profile: Profile, source: str, workspace: Path) -> _Roots:
 def unset_variables(given: str) -> tuple[str, ...]:
     """Variables of the environment that a folder of a profile names and that are not set, or empty."""
     named = [match[1] or match[2] for match in _VARIABLE.finditer(given)]
-    return tuple(name for name in named if not os.environ.get(name))
+    return tuple(name for name in named if name and not os.environ.get(name, "").strip())
 
 
 def _folder(profile: Profile, source: str, key: str, given: str, workspace: Path) -> Path:
     if given.startswith(_IN_WORKSPACE):
-        return workspace / given.removeprefix(_IN_WORKSPACE).strip("/")
+        given = str(workspace / given.removeprefix(_IN_WORKSPACE).strip("/")).replace("$", "$$")
     for name in unset_variables(given):
         raise InputError(
             f"Profile {profile.name}, source {source}: its {key} is ${name}, and that environment variable "
             f"is not set; set {name} to the folder of the release."
         )
-    return Path(_VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], given)).expanduser()
+    where = f"Profile {profile.name}, source {source}: its {key}"
+    try:
+        folder = Path(_VARIABLE.sub(_value_of, given)).expanduser()
+        if not folder.is_absolute():
+            if _VARIABLE.match(given) and not given.startswith("$$"):
+                raise InputError(
+                    f"{where} is {given[:60]}, and that variable holds a relative path, which other "
+                    "processes would look for elsewhere; set it to an absolute one."
+                )
+            folder = Path(profile.origin).parent / folder
+        if workspace is not None and folder.is_dir() and workspace.is_dir() and folder.samefile(workspace):
+            raise InputError(
+                f"{where} is the workspace itself, whose folders would be taken for those of the release; "
+                "give the release, or the workspace, a folder of its own."
+            )
+    except (OSError, ValueError, RuntimeError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        reason = _reason(problem) if isinstance(problem, OSError) else "no such folder can be there"
+        raise InputError(f"{where} cannot be looked at ({reason}); give the folder of the release.") from None
+    return folder
+
+
+def _value_of(variable: re.Match[str]) -> str:
+    name = variable[1] or variable[2]
+    return os.environ[name] if name else "$"
 
 
 def profile_names() -> tuple[str, ...]:
@@ -317,6 +345,8 @@ def _read(path: Path, size: int, changed: int) -> Profile:
         content = yaml.load(path.read_text(encoding="utf-8"), _OneOfEachKey)
     except UnicodeDecodeError:
         raise InputError(f"Profile {path.name} is not UTF-8 text.") from None
+    except OSError as problem:
+        raise InputError(f"Profile {path.name} cannot be read ({_reason(problem)}).") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
@@ -324,12 +354,18 @@ def _read(path: Path, size: int, changed: int) -> Profile:
         raise InputError(
             f"Profile {path.name}{where}: this is no YAML that a profile can have ({what})."
         ) from None
+    except (ValueError, TypeError, RecursionError):  # a date, number or key that Python has none for
+        raise InputError(
+            f"Profile {path.name}: this is no YAML that a profile can have (a key or a value cannot be read)."
+        ) from None
     if not isinstance(content, dict):
         raise InputError(f"Profile {path.name} holds no keys; `frame doctor` lists profiles to copy from.")
     try:
         profile = Profile.model_validate(content)
     except ValidationError as problem:
         raise InputError(_sentence(path.name, problem)) from None
+    except RecursionError:
+        raise InputError(f"Profile {path.name}: a value contains itself.") from None
     if path.parent != _FOLDER and profile.name in profile_names():
         raise InputError(
             f"Profile {path.name}: its name is {profile.name}, which a profile of the package has; "
@@ -363,12 +399,12 @@ def load_profile(name_or_path: str | Path) -> Profile:
     if (
         mine
         and named not in (mine, *profile_names())
-        and Path(mine).is_file()
+        and _is_file(Path(mine))
         and load_profile(mine).name == named
     ):
         named = mine
     path = _FOLDER / f"{named}.yml" if named in profile_names() else Path(named)
-    if path.suffix not in (".yml", ".yaml") or not path.is_file():
+    if path.suffix not in (".yml", ".yaml") or not _is_file(path):
         raise InputError(
             f"There is no profile {named[:80]!r}; give one of {', '.join(profile_names())} or the path of a "
             ".yml file."
@@ -378,6 +414,17 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 
 # -- sentences ----------------------------------------------------------------------------------------
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be entered
+        return False
+
+
+def _reason(problem: OSError) -> str:
+    return (problem.strerror or "unknown reason").lower()
 
 
 class _OneOfEachKey(yaml.SafeLoader):

@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,6 +76,9 @@ class Stage:
         What it writes to the workspace besides its outputs, such as a folder of many files, by a label:
         called with the workspace, gives a text that changes when the files do, or None when they are not
         there.
+    whole : callable, optional
+        Called with the workspace: whether files that belong to the outputs, and are too large to be read
+        each time, are there.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Stage:
     modules: tuple[str, ...] = ()
     in_place: bool = False
     written: Mapping[str, Callable[[Workspace], str | None]] = field(default_factory=dict)
+    whole: Callable[[Workspace], bool] | None = field(default=None, repr=False)
 
     @property
     def file_name(self) -> str:
@@ -106,7 +110,14 @@ def read_sidecar(workspace: Workspace, stage: Stage) -> dict[str, Any] | None:
         found = json.loads(sidecar(workspace, stage).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("stage") == stage.name else None
+    if not isinstance(found, dict) or found.get("stage") != stage.name:
+        return None
+    # Another version may have written it: what it lacks is as nothing.
+    return {**found, **{name: _mapping(found.get(name)) for name in (*_COMPARED, "outputs")}}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> tuple[str, ...]:
@@ -132,22 +143,24 @@ def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> t
         return ("never made",)
     now = _provenance(workspace, stage, sums)
     reasons = [
-        f"{word} {label} {_change(made.get(name, {}).get(label), now[name].get(label))}"
+        f"{word} {label} {_change(made[name].get(label), now[name].get(label))}"
         for name, word in _COMPARED.items()
-        for label in sorted({*made.get(name, {}), *now[name]})
-        if made.get(name, {}).get(label) != now[name].get(label)
+        for label in sorted({*made[name], *now[name]})
+        if made[name].get(label) != now[name].get(label)
     ]
     outputs = _sums_of(workspace, stage.outputs, sums)
     reasons += [
         f"output {output} {'is missing' if found is None else 'is not the file that was written'}"
         for output, found in outputs.items()
-        if made.get("outputs", {}).get(output) != found or found is None
+        if made["outputs"].get(output) != found or found is None
     ]
     reasons += [
         f"output {label} {'is missing' if found is None else 'is not what was written'}"
         for label, found in _written(workspace, stage).items()
         if made.get("outputs", {}).get(label) != found or found is None
     ]
+    if not reasons and stage.whole is not None and not stage.whole(workspace):
+        reasons.append(f"output {stage.outputs[0]} is damaged, or lacks a part")
     sums.keep()
     return tuple(reasons)
 
@@ -190,10 +203,18 @@ def make(workspace: Workspace, stage: Stage, *, force: bool = False) -> bool:
         before = _provenance(workspace, stage, sums)
         scratch = workspace.state / "scratch" / stage.file_name
         shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
         try:
+            scratch.mkdir(parents=True)
             stage.run(workspace, scratch)
             _publish(workspace, stage, scratch)
+        except OSError as problem:
+            # What is missing from an artefact after all is a defect, and so is what has no file behind it.
+            if isinstance(problem, FileNotFoundError) or problem.errno is None:
+                raise
+            raise InputError(
+                f"{stage.name}: a file cannot be read or written ({_reason(problem)}); its artefacts are as "
+                "they were."
+            ) from None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         after = Sums(_memory(workspace))
@@ -252,8 +273,19 @@ def _change(before: Any, now: Any) -> str:
     return "is gone" if now is None else "changed"
 
 
+def _reason(problem: OSError) -> str:
+    return (problem.strerror or "unknown reason").lower()
+
+
 def _memory(workspace: Workspace) -> Path:
     return workspace.state / "sums.json"
+
+
+def _unlocked(workspace: Workspace, problem: OSError) -> InputError:
+    return InputError(
+        f"The workspace '{workspace.root.name}' lies where no file can be locked ({_reason(problem)}); "
+        "give one on another file system."
+    )
 
 
 @contextmanager
@@ -266,12 +298,16 @@ def _only_one(workspace: Workspace, stage: Stage) -> Iterator[None]:
             write_text(workspace.owner, workspace.profile.name + "\n", "the workspace")
         lock = (folder / stage.file_name).open("a")
     except OSError as problem:
-        reason = (problem.strerror or "it cannot be written").lower()
-        raise InputError(f"The workspace '{workspace.root.name}' cannot be written to ({reason}).") from None
+        raise InputError(
+            f"The workspace '{workspace.root.name}' cannot be written to ({_reason(problem)})."
+        ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            print(f"{stage.name} is being made by another run; waiting for it.", file=sys.stderr)
+        except BlockingIOError:
+            with suppress(OSError):  # that nobody can read it is no failure
+                print(f"{stage.name} is being made by another run; waiting for it.", file=sys.stderr)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as problem:
+            raise _unlocked(workspace, problem) from None
         yield

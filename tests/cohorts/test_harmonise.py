@@ -73,7 +73,36 @@ CHEXPERT = {
     "White, Hispanic": "White",
     "White, non-Hispanic": "White",
 }
+#: Ways of saying that somebody is not Hispanic, or that nothing is known.
+NOT_HISPANIC = (
+    *("Non-Hispanic or Latino", "Non-Hispanic/Latino", "Non-Latino/Hispanic", "Not Latino or Hispanic"),
+    *("Neither Hispanic nor Latino", "Not of Hispanic, Latino, or Spanish origin", "non\u2011Hispanic"),
+    *("Not Hispanic / Latino", "Not  of\u00a0Hispanic origin", "non\u00adHispanic", "Non-Latinx"),
+)
+NOTHING_KNOWN = (
+    *(
+        "Declines to State",
+        "Prefer not to answer",
+        "Not Available",
+        "Unspecified",
+        "Undisclosed",
+        "Not known",
+    ),
+    *("N/A", "Not disclosed"),
+)
 TRAPS = {
+    **dict.fromkeys(NOT_HISPANIC, None),
+    **{f"White, {text}": "White" for text in NOT_HISPANIC},
+    **{f"Other - {text}": "Other" for text in NOT_HISPANIC},
+    **dict.fromkeys(NOTHING_KNOWN, None),
+    "non-Caucasian": None,
+    "not African American": None,
+    "White\u2013Brazilian": "White",
+    "His\u00adpanic": "Hispanic or Latino",
+    "Hispanic\u200b": "Hispanic or Latino",
+    "\uff37\uff48\uff49\uff54\uff45": "White",
+    "White\u00a0or  Caucasian": "White",
+    "White/Asian": "White",
     "": None,
     "   ": None,
     "?": None,
@@ -145,6 +174,7 @@ def test_race_and_ethnicity_belong_to_the_same_rows():
         ("No charge", "Other"),
         ("Other", "Other"),
         ("Workers Compensation", "Other"),
+        *((text, None) for text in NOTHING_KNOWN),
         ("Unknown", None),
         ("", None),
         (None, None),
@@ -211,6 +241,13 @@ def test_skin_type(code, expected):
 )
 def test_ethnicity(text, expected):
     assert level(harmonise.ethnicity(pd.Series([text])).values.iloc[0]) == expected
+
+
+@pytest.mark.parametrize("text", NOT_HISPANIC)
+def test_ways_of_saying_not_hispanic(text):
+    assert level(harmonise.ethnicity(pd.Series([text])).values.iloc[0]) == "non-Hispanic"
+    both = harmonise.race(pd.Series(["Other"]), pd.Series([text]))
+    assert both.values.tolist() == ["Other"]
 
 
 # --- ages

@@ -104,6 +104,20 @@ def test_images_in_no_list_are_counted(built, tmp_path):
     ]
 
 
+def test_an_image_in_no_list_and_without_a_file_is_counted_once(built, tmp_path):
+    path = tmp_path / "raw" / "test_list.txt"
+    names = path.read_text().split("\n")
+    path.write_text("\n".join(names[3:]), encoding="utf-8")
+    for name in names[1:5]:
+        next((tmp_path / "raw").rglob(name)).unlink()
+    manifest = built()
+    assert manifest.left_out.to_dict("records") == [
+        {"reason": "in none of the released lists", "n_images": 3},
+        {"reason": "no image file", "n_images": 2},
+    ]
+    assert len(manifest.table) == 55
+
+
 def test_no_image_at_all_is_a_sentence(built, tmp_path):
     for name in (tmp_path / "raw" / "images").iterdir():
         name.unlink()
@@ -123,6 +137,18 @@ def test_a_patient_in_two_splits_is_an_error_without_ids(built, tmp_path):
     assert "nih_cxr14" in said
     assert "test" in said
     assert "0000000" not in said
+
+
+def test_ids_that_look_alike_are_kept_apart_and_counted(built, tmp_path):
+    path = tmp_path / "raw" / "Data_Entry_2017_v2020.csv"
+    assert "alike" not in str(built().tally["recorded"].tolist())
+    text = path.read_text()
+    first = next(line for line in text.splitlines() if line.startswith("00000001_002.png"))
+    path.write_text(text.replace(first, ",".join([*first.split(",")[:3], "01", *first.split(",")[4:]])))
+    tally = built().tally
+    alike = tally[tally["recorded"].str.contains("alike")]
+    assert alike["n_images"].tolist() == [2] * len(alike)
+    assert len(alike) > 0
 
 
 def test_a_root_that_is_not_there(built, tmp_path):

@@ -51,3 +51,12 @@ def test_categories_count_as_text_does():
 def test_an_absent_column_is_named():
     with pytest.raises(InputError, match="no column race, fracture"):
         missing_by_label(images(), ["sex", "race"], ["fracture"])
+
+
+def test_which_code_is_which_label():
+    """-1 is uncertain and -2 blank, as in a manifest; each stands here another number of times."""
+    codes = [1] + [0] * 2 + [-1] * 3 + [-2] * 4 + [None] * 5
+    table = pd.DataFrame({"sex": [None] * 15, "edema": pd.array(codes, dtype="Int8")})
+    counts = missing_by_label(table, ["sex"], ["edema"]).set_index("label")["n_missing"].to_dict()
+    expected = {"positive": 1, "negative": 2, "uncertain": 3, "blank": 4, "not labelled": 5, "all": 15}
+    assert counts == expected

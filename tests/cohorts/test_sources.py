@@ -90,10 +90,20 @@ def test_plain_and_compressed_names_are_both_there():
     for name in SITES:
         for file in source_files(name):
             tables = [pattern for pattern in file.patterns if pattern.endswith((".csv", ".csv.gz", ".txt"))]
-            if not tables or file.key == "demographics" or "*" in "".join(tables):
-                continue
-            base = tables[0].removesuffix(".gz")
-            assert {base, f"{base}.gz"} <= set(file.patterns), (name, file.key)
+            for base in {pattern.removesuffix(".gz") for pattern in tables}:
+                assert {base, f"{base}.gz"} <= set(file.patterns), (name, file.key, base)
+
+
+def test_a_spreadsheet_saved_as_csv_is_found_in_its_place(tmp_path):
+    """What the sentence about a spreadsheet asks for must be enough, wherever the spreadsheet lay."""
+    (file,) = [file for file in source_files("chexpert") if file.key == "demographics"]
+    sheets = [pattern for pattern in file.patterns if pattern.endswith(".xlsx")]
+    assert len(sheets) == 4
+    for at, sheet in enumerate(sheets):
+        saved = sheet.replace("*", "CheXpert-v1.0").replace(".xlsx", ".csv")
+        root = made(tmp_path / str(at), "train.csv", saved)
+        found = find_files("chexpert", root, None, lists_needed=False)
+        assert found.paths["demographics"] == root / saved
 
 
 def test_an_unknown_source_is_refused():

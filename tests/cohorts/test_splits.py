@@ -164,7 +164,9 @@ def test_every_pair_of_splits_is_told():
     assert "1 in test and train and validation, 1 in train and validation)" in str(error.value)
 
 
-@pytest.mark.parametrize("other", ["7", "7 ", " 007", "0007", "0 07"])
+@pytest.mark.parametrize(
+    "other", ["7", "7 ", " 007", "0007", "0 07", "7.0", "007.00", "7\u00a0", "\u200b7", "\uff17"]
+)
 def test_ids_that_were_damaged_on_the_way(other):
     with pytest.raises(InputError) as error:
         check_disjoint(images([("007", "train"), (other, "test"), ("8", "test")]))
@@ -174,13 +176,19 @@ def test_ids_that_were_damaged_on_the_way(other):
     assert counted.to_numpy().tolist() == [["isic_2019", "subject", 3, 2]]
 
 
+def test_zeros_in_front_of_a_number_within_an_id():
+    with pytest.raises(InputError, match="zeros, case or blanks"):
+        check_disjoint(images([("patient00007", "train"), ("patient7", "test")]))
+
+
 def test_ids_that_differ_by_case():
     with pytest.raises(InputError, match="zeros, case or blanks"):
         check_disjoint(images([("Ab", "train"), ("aB", "test")]))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("70", "7"), ("0", "1"), ("10", "100"), ("a0", "a"), ("000", "1")]
+    ("one", "other"),
+    [("70", "7"), ("0", "1"), ("10", "100"), ("a0", "a"), ("000", "1"), ("a0b", "ab"), ("1.05", "1.5.0")],
 )
 def test_ids_that_do_differ(one, other):
     counted = check_disjoint(images([(one, "train"), (other, "test")]))

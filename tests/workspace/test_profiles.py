@@ -217,7 +217,7 @@ def test_an_unset_variable_is_named(profile, monkeypatch, tmp_path):
     ):
         source_roots(found, "ddi", tmp_path)
     monkeypatch.setenv("DDI_HERE", str(tmp_path))
-    assert source_roots(found, "ddi", tmp_path).root == tmp_path
+    assert source_roots(found, "ddi", tmp_path / "workspace").root == tmp_path
 
 
 def test_a_linked_folder_that_is_not_set_is_none(profile, monkeypatch, tmp_path):
@@ -262,3 +262,52 @@ def test_a_part_of_a_profile_has_the_sum_of_the_whole():
     assert part.modalities == ("skin",)
     assert part.sha256 == whole.sha256 != load_profile("demo").sha256
     assert part.origin == "paper"
+
+
+# ---- odd files and odd folders
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["? [a, b]\n: c\n", "name: " + "[" * 5000 + "]" * 5000, "seed: " + "9" * 5000, "title: 2020-13-41"],
+    ids=["a list as key", "too deep", "too long a number", "no date"],
+)
+def test_yaml_that_python_cannot_hold_is_one_sentence(profile, text):
+    with pytest.raises(InputError, match="a key or a value cannot be read"):
+        profile(text + "\n")
+
+
+def test_a_name_that_is_too_long_is_no_profile():
+    with pytest.raises(InputError, match="There is no profile"):
+        load_profile("a" * 300 + ".yml")
+
+
+def test_a_relative_root_counts_from_the_profile(profile, tmp_path, monkeypatch):
+    """Not from the current folder, which is another one in the processes of the graph."""
+    monkeypatch.chdir("/")
+    found = profile(SMALL.replace("$DDI_HERE", "raw/ddi"))
+    assert source_roots(found, "ddi", tmp_path / "workspace").root == tmp_path / "raw" / "ddi"
+
+
+@pytest.mark.parametrize(
+    ("root", "value", "sentence"),
+    [
+        ("$DDI_HERE", "raw", "that variable holds a relative path, which other processes"),
+        ("$DDI_HERE", " ", "that environment variable is not set"),
+        ("/" + "a" * 5000, "", "cannot be looked at"),
+        ("~nobody-of-this-name/raw", "", "no such folder can be there"),
+        ("'workspace:'", "", "its root is the workspace itself"),
+    ],
+)
+def test_a_root_that_cannot_be_one_is_one_sentence(profile, tmp_path, monkeypatch, root, value, sentence):
+    monkeypatch.setenv("DDI_HERE", value)
+    (tmp_path / "workspace").mkdir()
+    with pytest.raises(InputError, match=sentence) as refused:
+        source_roots(profile(SMALL.replace("$DDI_HERE", root)), "ddi", tmp_path / "workspace")
+    assert "source ddi: its root" in str(refused.value)
+
+
+def test_a_dollar_sign_in_a_folder_is_written_twice(profile, tmp_path):
+    found = profile(SMALL.replace("$DDI_HERE", "/data/a$$b"))
+    assert str(source_roots(found, "ddi", tmp_path).root) == "/data/a$b"
+    assert unset_variables("/data/a$$b") == ()

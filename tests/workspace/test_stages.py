@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -304,3 +305,70 @@ def test_a_workspace_that_cannot_be_written_to(workspace, stages, tmp_path):
             make(workspace, stages[0])
     finally:
         tmp_path.chmod(0o700)
+
+
+# ---- odd workspaces
+
+
+@pytest.mark.parametrize("value", [None, [], "x"])
+@pytest.mark.parametrize("field", ["inputs", "files", "settings", "modules", "libraries", "outputs"])
+def test_a_sidecar_of_another_version_makes_stale(workspace, stages, field, value):
+    first, second, _, _ = stages
+    make(workspace, first)
+    make(workspace, second)
+    for stage in (first, second):
+        written = json.loads(sidecar(workspace, stage).read_text())
+        used = bool(written[field])
+        written[field] = value
+        sidecar(workspace, stage).write_text(json.dumps(written))
+        assert bool(staleness(workspace, stage)) is used
+
+
+def test_outputs_that_lack_a_part_are_made_again(workspace, stages):
+    first, _, calls, _ = stages
+    looked = with_(first, whole=lambda place: len(calls) != 1)
+    assert make(workspace, looked) is True
+    assert staleness(workspace, looked) == ("output results/number.txt is damaged, or lacks a part",)
+    assert make(workspace, looked) is True
+    assert staleness(workspace, looked) == ()
+
+
+def test_a_disk_that_is_full_is_one_sentence(workspace, stages):
+    first, _, _, source = stages
+    make(workspace, first)
+    kept = workspace.path("results/number.txt").read_bytes()
+    source.write_text("4\n")
+
+    def full(place, folder):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(
+        InputError, match=r"first: a file cannot be read or written \(no space left on device"
+    ):
+        make(workspace, with_(first, run=full))
+    assert workspace.path("results/number.txt").read_bytes() == kept
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "~nobody-of-this-name/x"])
+def test_a_workspace_that_cannot_be_there_is_one_sentence(name):
+    with pytest.raises(InputError, match="cannot be looked at"):
+        open_workspace(load_profile("demo"), name)
+
+
+def test_an_owner_that_cannot_be_read_is_no_owner(workspace, stages):
+    make(workspace, stages[0])
+    workspace.owner.write_bytes(b"\xff\xfe")
+    assert open_workspace(load_profile("demo"), workspace.root).root == workspace.root
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_rule_that_is_asked_to_end_says_no_traceback(sent, code, tmp_path):
+    program = f"""
+import os, signal, sys
+import frame.workspace.__main__ as rule
+rule.stage_of = lambda place, name: os.kill(os.getpid(), {int(sent)})
+sys.exit(rule.main(["x", "--profile", "demo", "--workspace", {str(tmp_path / "w")!r}]))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr

@@ -223,6 +223,7 @@ def _admissions(
     path = needed_path(files, "admissions")
     table = read_columns(path, ("subject_id", "hadm_id", "admittime", "insurance", "race"))
     check_unique(table, ["hadm_id"], path.name)
+    check_linked(_among(images["subject_id"], table["subject_id"]), path.name, "subject_id")
     table = table[_among(table["subject_id"], images["subject_id"])]
     table = table.sort_values(["admittime", "hadm_id"], ignore_index=True)
     table["day"] = _days(table["admittime"], path.name)

@@ -128,7 +128,7 @@ def _splits(files: SiteFiles, names: pd.Series) -> tuple[pd.Series, pd.DataFrame
     if both:
         raise InputError(f"{both:,} images of {SOURCE} are in both released lists; download the lists again.")
     splits = names.map({**dict.fromkeys(pool, "train_val"), **dict.fromkeys(test, "test")}).astype("str")
-    check_linked(splits.notna(), "The released lists", "image name")
+    check_linked(splits.notna(), " with ".join(files.paths[key].name for key in given), "image name")
     told = splits.fillna("in neither list")
     absent = len(pool) + len(test) - int(splits.notna().sum())
     unknown = counted("released_split", "listed and not in the table", np.nan, absent)

@@ -175,7 +175,7 @@ def check_linked(found: pd.Series | np.ndarray, name: str, ids: str) -> None:
     if len(found) and not np.any(found):
         raise InputError(
             f"{name} has no row for any of {len(found):,} images by {ids}; the tables are not of one "
-            "release, or a program changed the ids (12 into 12.0, 007 into 7): take both as their owners release them."
+            "release, or a program changed the ids (12 into 12.0, 007 into 7): take both as released."
         )
 
 

@@ -1,8 +1,8 @@
 """Released tables as text: read whole, or refused.
 
 Every cell is read as the text that the owner released, so that ids keep their zeros and a blank cell stays
-blank. A file that is cut off, damaged or of another form is refused, since a reader that is lenient would give
-fewer or other rows and say nothing. No sentence quotes a row.
+blank. A file that is cut off, damaged or of another form is refused, since a lenient reader would give fewer
+or other rows and say nothing. No sentence quotes a row.
 """
 
 from __future__ import annotations

@@ -309,6 +309,32 @@ ERRORS = {
         {"patients": [patient(), patient(age="61")]},
         "patients.csv: 1 of 2 rows have the subject_id of an earlier row; one row each is needed.",
     ),
+    "admission-twice": (
+        {"admissions": [admission("21", "2150-03-01"), admission("21", "2150-03-02", race="ASIAN")]},
+        "admissions.csv: 1 of 2 rows have the hadm_id of an earlier row; one row each is needed.",
+    ),
+    "age-that-is-no-number": (
+        {"patients": [patient(age="old")]},
+        "patients.csv holds 1 cells with another text ('old') in column anchor_age; allowed is a whole "
+        "number.",
+    ),
+    "year-that-is-no-number": (
+        {"patients": [patient(year="2150-2152")]},
+        "patients.csv holds 1 cells with another text in column anchor_year; allowed is a whole number.",
+    ),
+    **{
+        f"ids-as-numbers-in-{key}": (
+            {key: [row]},
+            f"{key}.csv has no row for any of 1 images by {column}; the tables are not of one release, or a "
+            "program changed the ids (12 into 12.0, 007 into 7): take both as released.",
+        )
+        for key, row, column in (
+            ("labels", labels(study="50000001.0"), "study_id"),
+            ("patients", patient("10000001.0"), "subject_id"),
+            ("admissions", admission("21", "2150-03-01", subject="10000001.0"), "subject_id"),
+            ("split", {"dicom_id": "A", "split": "train"}, "dicom_id"),
+        )
+    },
     "no-label-column": (
         {"labels": [{"subject_id": "10000001", "study_id": "50000001", "Edema": "1.0"}]},
         "labels.csv has no column Atelectasis, Cardiomegaly, Consolidation, Enlarged Cardiomediastinum, "

@@ -160,17 +160,51 @@ def test_without_lists_there_is_no_split(release):
             "train_val_list.txt: 1 of 2 lines are no image name or repeat one; download it again.",
         ),
         (
+            ["a.png,b.png"],
+            ["c.png"],
+            "train_val_list.txt: 1 of 1 lines are no image name or repeat one; download it again.",
+        ),
+        (
+            ["a.png", "b.pn"],
+            ["c.png"],
+            "train_val_list.txt: 1 of 2 lines are no image name or repeat one; download it again.",
+        ),
+        (
+            ["y.png"],
+            ["z.png"],
+            "train_val_list.txt with test_list.txt has no row for any of 1 images by image name",
+        ),
+        (
             ["a.png"],
             ["<html>"],
             "test_list.txt: 1 of 1 lines are no image name or repeat one; download it again.",
         ),
     ],
-    ids=["both", "one-list", "repeated", "no-list"],
+    ids=["both", "one-list", "repeated", "two-in-a-line", "cut-off", "none-of-the-table", "no-list"],
 )
 def test_bad_lists(release, train_val, test, message):
     with pytest.raises(InputError) as error:
         read_rows(release([image("a.png")], train_val, test))
-    assert str(error.value) == message
+    assert str(error.value).startswith(message)
+
+
+def test_a_damaged_archive_of_a_list_is_refused(release, tmp_path):
+    files = release([image("a.png"), image("b.png")], ["a.png"], ["b.png"])
+    packed = gzip.compress(b"a.png\n" * 1000)
+    altered = bytearray(packed)
+    altered[len(packed) // 2] ^= 0xFF
+    path = tmp_path / "train_val_list.txt.gz"
+    for content in (packed[:-1], packed[: len(packed) // 2], bytes(altered), b"a.png\n"):
+        path.write_bytes(content)
+        paths = {**files.paths, "train_val_list": path}
+        with pytest.raises(InputError, match=r"^train_val_list.txt.gz cannot be read"):
+            read_rows(site_files("nih_cxr14", paths))
+
+
+def test_a_view_that_is_neither_ap_nor_pa_is_tallied_as_what_it_becomes(release):
+    rows = read_rows(release([image("a.png", view="LL"), image("b.png", view="AP")]))
+    assert list(rows.table["view"]) == ["unknown", "AP"]
+    assert tally(rows, "view") == {"LL": ("unknown", 1), "AP": ("AP", 1)}
 
 
 def test_an_empty_list_is_an_error(release):

@@ -11,12 +11,14 @@ import pytest
 from frame.cohorts.sites.contract import SiteFiles, SiteRows
 from frame.cohorts.sites.released_tables import (
     check_filled,
+    check_linked,
     check_unique,
     first_kept,
     looked_up,
     only_frontal,
     read_columns,
     tallied,
+    whole_numbers,
 )
 from frame.errors import InputError
 
@@ -51,6 +53,14 @@ UNREADABLE = (
     "t.csv cannot be read ({}); it must be a CSV file in UTF-8, plain or compressed: download it again."
 )
 NO_COLUMN = "t.csv has no column {} columns; it must be the table as its owner releases it, with its header."
+TWICE = (
+    "t.csv has two columns of one name{}, and which one is meant cannot be told; it must be the table as its "
+    "owner releases it."
+)
+QUOTE = (
+    "t.csv has a quotation mark that opens a cell and does not close it, so that rows below it would be "
+    "lost; the file is cut off or damaged: download it again."
+)
 DAMAGED = {
     "no-column": (f"id,{SECRET}\n1,2\n", NO_COLUMN.format("b among its 2")),
     "no-rows": ("id,b\n", "t.csv has no row below its header; download it again."),
@@ -60,6 +70,10 @@ DAMAGED = {
     "empty": ("", NO_COLUMN.format("id, b among its 0")),
     "latin": ("id,b\n1,é\n".encode("latin-1"), UNREADABLE.format("UnicodeDecodeError")),
     "no-text": (b"\x00\xff\xfe\x01", UNREADABLE.format("UnicodeDecodeError")),
+    "column-twice": (f"id,b,id\n1,2,{SECRET}\n", TWICE.format(" (id)")),
+    "open-quote": (f'id,b\n1,"x\n{SECRET},y\n3,z\n', QUOTE),
+    "two-open-quotes": (f'id,b\n1,"x\n2,{SECRET}\n3,"y\n4,z\n', QUOTE),
+    "open-quote-in-a-column-not-asked-for": (f'id,b,note\n1,2,"x\n{SECRET},y,3\n', QUOTE),
     "late-latin": (b"id,b\n" + b"1,2\n" * 9_000 + b"1,\xe9\n", UNREADABLE.format("ArrowInvalid")),
 }
 
@@ -71,6 +85,66 @@ def test_damaged_tables_are_refused_without_their_rows(tmp_path, case):
         read_columns(text(tmp_path / "t.csv", content), ("id", "b"))
     assert str(error.value) == message
     assert SECRET not in str(error.value)
+
+
+def test_two_columns_of_one_name_are_refused_where_all_are_read(tmp_path):
+    path = text(tmp_path / "t.csv", "id,b,b\n1,2,3\n")
+    assert len(read_columns(path, ("id",))) == 1
+    with pytest.raises(InputError) as error:
+        read_columns(path, ("id",), others=True)
+    assert str(error.value) == TWICE.format("")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,b\n1,2\n3,4",
+        "id,b\r\n1,2\r\n3,4\r\n",
+        "id,b\r1,2\r3,4\r",
+        "id,b\n1,2\n\n3,4\n\n",
+        '"id","b"\n"1","2"\n"3","4"\n',
+        "\ufeffid,b\n1,2\n3,4\n",
+    ],
+    ids=["no-end", "crlf", "cr", "blank-lines", "quoted", "mark"],
+)
+def test_line_ends_and_quotes_of_any_kind(tmp_path, content):
+    table = read_columns(text(tmp_path / "t.csv", content), ("id", "b"))
+    assert table.to_dict("list") == {"id": ["1", "3"], "b": ["2", "4"]}
+
+
+def test_quotes_that_are_no_damage(tmp_path):
+    content = 'id,b\n1,"say ""a, b"" twice\nand\n\nagain"\n2,5" tube\n3,""\n'
+    table = read_columns(text(tmp_path / "t.csv", content), ("id", "b"))
+    assert list(table["id"]) == ["1", "2", "3"]
+    assert list(table["b"]) == ['say "a, b" twice\nand\n\nagain', '5" tube', ""]
+
+
+def test_an_archive_that_ends_early_anywhere_or_is_altered_is_refused(tmp_path):
+    rows = "".join(f"{at},{at * 7919 % 100_003}\n" for at in range(20_000))
+    packed = gzip.compress(f"id,b\n{rows}".encode())
+    altered = bytearray(packed)
+    altered[-6] ^= 1
+    ends = [1, 12, 100, len(packed) // 3, len(packed) - 9, len(packed) - 8, len(packed) - 4, len(packed) - 1]
+    for content in (*(packed[:end] for end in ends), bytes(altered), packed + b"more"):
+        with pytest.raises(InputError, match=r"^t.csv.gz cannot be read"):
+            read_columns(text(tmp_path / "t.csv.gz", content), ("id", "b"))
+    whole = read_columns(text(tmp_path / "t.csv.gz", packed), ("id", "b"))
+    assert len(whole) == 20_000
+
+
+def test_a_join_without_any_row_is_refused_and_one_with_some_is_not():
+    check_linked(np.array([False, True, False]), "t.csv", "id")
+    check_linked(pd.Series(dtype=bool), "t.csv", "id")
+    with pytest.raises(InputError, match=r"^t.csv has no row for any of 2 images by id; .*12 into 12\.0"):
+        check_linked(pd.Series([False, False]), "t.csv", "id")
+
+
+def test_whole_numbers_are_read_or_refused():
+    found = whole_numbers(pd.Series(["2150", "2150.0", " 7 ", "", None], dtype="str"), "year", "t.csv")
+    assert found.fillna(-99).tolist() == [2150, 2150, 7, -99, -99]
+    for odd in ("2150.5", "1e3", "inf", "0x10", "abc"):
+        with pytest.raises(InputError, match=r"^t.csv holds 1 cells with another text .* in column year"):
+            whole_numbers(pd.Series(["1", odd]), "year", "t.csv")
 
 
 def test_a_broken_archive_and_an_absent_file_are_refused(tmp_path):
