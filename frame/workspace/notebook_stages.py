@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BOOK_ARCHIVE", "execute_named", "notebook_stages"]
 
+#: The profile that notebooks name in their parameters.
+DEFAULT_PROFILE: Final = "demo"
 #: The built book, as one file.
 BOOK_ARCHIVE: Final = "book/book.zip"
 #: Tables of ``data/`` that the text of the book takes numbers from.
@@ -102,8 +104,10 @@ def _table_files(tables: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _given(workspace: Workspace, source: Path) -> dict[str, str]:
-    """What a stage sets in a notebook: the profile, where the notebook has such a parameter."""
-    return {"profile": workspace.profile.name} if "profile" in parameter_names(source) else {}
+    """What a stage sets in a notebook: the profile, where the notebook names another one."""
+    if workspace.profile.name == DEFAULT_PROFILE or "profile" not in parameter_names(source):
+        return {}
+    return {"profile": workspace.profile.name}
 
 
 def _version(notebook: str, package: str) -> str:
