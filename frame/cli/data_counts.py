@@ -22,7 +22,7 @@ from frame.experiments.contract import all_units
 from frame.experiments.results import with_small_cells_hidden
 from frame.experiments.small_cells import group_hidden
 from frame.workspace.graph import make_with_inputs
-from frame.workspace.profiles import source_roots
+from frame.workspace.roots import source_roots
 from frame.writing import check_target, write_text
 
 if TYPE_CHECKING:

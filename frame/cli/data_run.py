@@ -16,7 +16,7 @@ from frame.cohorts.manifest import needs_lists
 from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import PACKAGED, Source, find_files, source_files, sources
 from frame.workspace.graph import make_with_inputs, stages
-from frame.workspace.profiles import source_roots, unset_variables
+from frame.workspace.roots import source_roots, unset_variables
 
 if TYPE_CHECKING:
     from frame.workspace.layout import Workspace

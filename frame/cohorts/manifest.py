@@ -111,7 +111,7 @@ def located_files(
     settings : SourceSettings
         What the profile says of it.
     root, linked_root : Path or None
-        Its folders, see :func:`frame.workspace.profiles.source_roots`.
+        Its folders, see :func:`frame.workspace.roots.source_roots`.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from frame.cohorts.sources import sources
 from frame.errors import InputError
 from frame.tables import table_path
 from frame.workspace.phantom_stages import raw_list
-from frame.workspace.profiles import source_roots
+from frame.workspace.roots import source_roots
 from frame.workspace.stages import Stage
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -32,11 +31,12 @@ from pydantic import (
 from frame.cohorts.phantom import truth as phantoms
 from frame.cohorts.phantom.truth import ROOTS, PhantomTruth
 from frame.cohorts.schema import FINDINGS, MODALITIES
-from frame.cohorts.sources import PACKAGED, sources
+from frame.cohorts.sources import sources
 from frame.errors import InputError
 
 __all__ = [
     "ATTRIBUTES",
+    "IN_WORKSPACE",
     "RAW",
     "ROLES",
     "Labels",
@@ -45,13 +45,11 @@ __all__ = [
     "SourceSettings",
     "load_profile",
     "profile_names",
-    "source_roots",
-    "unset_variables",
 ]
 
 _FOLDER: Final = Path(__file__).with_name("profiles")
-_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+)|\$)")
-_IN_WORKSPACE: Final = "workspace:"
+#: How a folder of the workspace is written.
+IN_WORKSPACE: Final = "workspace:"
 #: Folder of a workspace that phantoms are drawn into.
 RAW: Final = "raw"
 
@@ -190,7 +188,7 @@ class Profile(_Part):
             raise ValueError(
                 f"phantom: {name} is a source, and no image of it is drawn; give phantom.{modality}.{name}"
             )
-        root = f"{_IN_WORKSPACE}{RAW}/{name}"
+        root = f"{IN_WORKSPACE}{RAW}/{name}"
         linked = f"{root}/{ROOTS[name]}" if name in ROOTS else None
         for key, given, drawn in (
             ("root", settings.root, root),
@@ -250,88 +248,6 @@ class Profile(_Part):
         for step in key.split("."):
             value = value[step]
         return value
-
-
-@dataclass(frozen=True)
-class _Roots:
-    """The folders of one source as they are on this machine."""
-
-    root: Path | None
-    linked_root: Path | None
-
-
-def source_roots(profile: Profile, source: str, workspace: Path) -> _Roots:
-    """The folders that a source is read from.
-
-    Parameters
-    ----------
-    profile : Profile
-        Names the roots.
-    source : str
-        One of its sources.
-    workspace : Path
-        Folder that ``workspace:`` stands for.
-
-    Returns
-    -------
-    object with ``root`` and ``linked_root``
-        Folders. ``root`` is None when the tables lie in an installed package, ``linked_root`` when there is
-        none or its variable is not set; which tables are then missing, the source's table of files says.
-
-    Raises
-    ------
-    frame.InputError
-        If a variable of the environment is not set or holds a relative path, a path is none that can be
-        looked at, or a folder is the workspace itself.
-    """
-    settings = profile.sources[source]
-    root = None if settings.root == PACKAGED else _folder(profile, source, "root", settings.root, workspace)
-    linked = settings.linked_root
-    if linked is None or unset_variables(linked):
-        return _Roots(root, None)
-    return _Roots(root, _folder(profile, source, "linked_root", linked, workspace))
-
-
-def unset_variables(given: str) -> tuple[str, ...]:
-    """Variables of the environment that a folder of a profile names and that are not set, or empty."""
-    named = [match[1] or match[2] for match in _VARIABLE.finditer(given)]
-    return tuple(name for name in named if name and not os.environ.get(name, "").strip())
-
-
-def _folder(profile: Profile, source: str, key: str, given: str, workspace: Path) -> Path:
-    if given.startswith(_IN_WORKSPACE):
-        given = str(workspace / given.removeprefix(_IN_WORKSPACE).strip("/")).replace("$", "$$")
-    for name in unset_variables(given):
-        raise InputError(
-            f"Profile {profile.name}, source {source}: its {key} is ${name}, and that environment variable "
-            f"is not set; set {name} to the folder of the release."
-        )
-    where = f"Profile {profile.name}, source {source}: its {key}"
-    try:
-        folder = Path(_VARIABLE.sub(_value_of, given)).expanduser()
-        if not folder.is_absolute():
-            if _VARIABLE.match(given) and not given.startswith("$$"):
-                raise InputError(
-                    f"{where} is {given[:60]}, and that variable holds a relative path, which other "
-                    "processes would look for elsewhere; set it to an absolute one."
-                )
-            folder = Path(profile.origin).parent / folder
-        if workspace is not None and folder.is_dir() and workspace.is_dir() and folder.samefile(workspace):
-            raise InputError(
-                f"{where} is the workspace itself, whose folders would be taken for those of the release; "
-                "give the release, or the workspace, a folder of its own."
-            )
-    except (OSError, ValueError, RuntimeError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        reason = _reason(problem) if isinstance(problem, OSError) else "no such folder can be there"
-        raise InputError(f"{where} cannot be looked at ({reason}); give the folder of the release.") from None
-    return folder
-
-
-def _value_of(variable: re.Match[str]) -> str:
-    name = variable[1] or variable[2]
-    return os.environ[name] if name else "$"
 
 
 def profile_names() -> tuple[str, ...]:
@@ -447,7 +363,7 @@ def _sum_of(profile: Profile) -> str:
 
 
 def _is_raw(given: str | None) -> bool:
-    return given is not None and bool(re.match(rf"{_IN_WORKSPACE}/*{RAW}(/|$)", given))
+    return given is not None and bool(re.match(rf"{IN_WORKSPACE}/*{RAW}(/|$)", given))
 
 
 def _check_names(where: str, given: Mapping[str, Any] | tuple[str, ...], allowed: tuple[str, ...]) -> None:

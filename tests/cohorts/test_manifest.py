@@ -8,7 +8,8 @@ from frame.cohorts.manifest import SPLITS, build_manifest, located_files, split_
 from frame.cohorts.schema import BASE_COLUMNS, FINDINGS
 from frame.cohorts.sources import sources
 from frame.errors import InputError
-from frame.workspace.profiles import load_profile, source_roots
+from frame.workspace.profiles import load_profile
+from frame.workspace.roots import source_roots
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import yaml
 
 from frame.cohorts.sources import sources
 from frame.errors import InputError
-from frame.workspace.profiles import ATTRIBUTES, load_profile, profile_names, source_roots, unset_variables
+from frame.workspace.profiles import ATTRIBUTES, load_profile, profile_names
+from frame.workspace.roots import source_roots, unset_variables
 
 SMALL = """\
 name: small
