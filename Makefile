@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
+MODELS := $(VENV)/.models
 PAGE := _build/html/index.html
 JOBS ?= 2
 PROFILE ?= demo
@@ -20,7 +21,7 @@ unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env book test check-book notebooks lint format bench characteristics picture lock clean
+.PHONY: help env models book test check-book notebooks lint format bench characteristics picture lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +60,15 @@ $(READY): pyproject.toml $(LOCKED)
 	@echo 'get_config().IPKernelApp.log_level = "ERROR"' > $(VENV)/etc/ipython/ipython_kernel_config.py
 	@touch $@
 
+# What images are turned into features with: torch and its companions. Shared packages have the same versions in
+# both locks, so that only what is not there yet is added.
+$(MODELS): requirements-models.lock $(READY)
+	@echo "Installing what encoders need into $(VENV): once, a few minutes, about 6 GB."
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-models.lock
+	@touch $@
+
 env: $(READY) ## make the environment .venv
+models: $(MODELS) ## add to it what encoders need (torch, about 6 GB)
 
 # --- what a reader and a contributor run ---------------------------------------------------------------------
 
@@ -69,7 +78,7 @@ book: $(READY) ## make what is stale and build the book; ends by printing where 
 	@$(BIN)/frame book --profile $(PROFILE) --cores $(JOBS)
 
 # One worker per file: a notebook's cells run in order in one kernel of their own. Some show results of the study.
-test: $(READY) ## run the tests, the notebooks among them
+test: $(MODELS) ## run the tests, the notebooks among them
 	@$(BIN)/frame run cohort_counts
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not browser" --nbval tests notebooks
 

@@ -2,6 +2,7 @@
 
 from benchmarks import (
     fair_reference_laws,
+    feature_extraction,
     image_preparation,
     manifests,
     patient_bootstrap,
@@ -15,4 +16,5 @@ if __name__ == "__main__":
     score_audit.run()
     image_preparation.run()
     manifests.run()
+    feature_extraction.run()
     whole_processes.run()

@@ -96,6 +96,25 @@ def _out_of_order(rules: pd.DataFrame) -> pd.Series[bool]:
     return pd.Series(rules["order"].to_numpy() != range(1, len(rules) + 1), index=rules.index)
 
 
+def _preprocessing_incomplete(encoders: pd.DataFrame) -> pd.Series[bool]:
+    channels = encoders["channels"].astype(int)
+    broken = encoders["high"].astype(float) <= encoders["low"].astype(float)
+    for label in ("native_mean", "native_std"):
+        given = encoders[label].str.count(r"\|") + 1
+        broken = broken | ((encoders[label] != "") & (given != channels))
+    broken = broken | ((encoders["native_mean"] == "") != (encoders["native_std"] == ""))
+    broken = broken | encoders["native_std"].str.split("|").map(_has_zero)
+    return (broken | (encoders["native_resize"] < encoders["native_size"])).astype(bool)
+
+
+def _own_without_loader(encoders: pd.DataFrame) -> pd.Series[bool]:
+    return ((encoders["library"] == "own") & (encoders["loader"] == "")).astype(bool)
+
+
+def _has_zero(parts: list[str]) -> bool:
+    return any(part != "" and float(part) <= 0 for part in parts)
+
+
 RULES: dict[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
     "one description per claim": _changing_description,
     "two subgroups per claim": _lone_subgroup,
@@ -110,4 +129,6 @@ RULES: dict[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
     "part within whole": _part_too_large,
     "quartiles in order": _quartiles_off,
     "order is the order of rows": _out_of_order,
+    "preprocessing is complete": _preprocessing_incomplete,
+    "an own encoder has a loader": _own_without_loader,
 }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from frame.table_columns import COUNT, NOTE, TEXT, Column, Table, one_of
 from frame.table_schemas_cohorts import COHORT_TABLES
+from frame.table_schemas_encoders import ENCODER_TABLES
 
 __all__ = ["TABLES", "Column", "Table"]
 
@@ -386,5 +387,6 @@ TABLES: dict[str, Table] = {
         *CHARACTERISTICS_TABLES,
         *COHORT_TABLES,
         _DEMOGRAPHIC_TERMS,
+        *ENCODER_TABLES,
     )
 }

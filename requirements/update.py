@@ -4,7 +4,7 @@
     The package with its extras ``scores``, ``plots``, ``study``, ``book`` and ``test``, for ``make book`` and
     ``make test``.
 ``requirements-models.lock``
-    The same and the extra ``models``: one environment for GPU nodes. Shared packages have the same versions.
+    The same and the extras ``models`` and ``pretrained``: one environment for GPU nodes. Shared packages have the same versions.
 ``requirements-tables.lock``
     What ``requirements/tables.in`` names, without its dependencies, in the version of the models lock: a
     package from whose files real tables are read, and which is never imported.
@@ -31,7 +31,7 @@ PINS = ROOT / "requirements" / "pins.txt"
 TABLES = ROOT / "requirements" / "tables.in"
 PYTHON_VERSION = "3.11"
 BASE_EXTRAS = ("scores", "plots", "study", "dicom", "book", "test")
-MODEL_EXTRAS = (*BASE_EXTRAS, "models")
+MODEL_EXTRAS = (*BASE_EXTRAS, "models", "pretrained")
 ENVIRONMENT_HEADER = f"""\
 # Written by requirements/update.py from requirements-models.lock: change pyproject.toml, run `make lock`.
 # For conda users: conda env create -f environment.yml, then, in it: pip install --no-deps -e .

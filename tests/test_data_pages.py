@@ -14,7 +14,15 @@ from frame.cohorts.schema import FINDINGS
 from frame.cohorts.sources import source_files, sources
 from frame.cohorts.splits import HASHED_FRACTIONS, SUBJECT_FRACTIONS
 from frame.tables import load_table
-from frame.workspace.profiles import Labels, Profile, Sizes, SourceSettings, load_profile, profile_names
+from frame.workspace.profiles import (
+    Features,
+    Labels,
+    Profile,
+    Sizes,
+    SourceSettings,
+    load_profile,
+    profile_names,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -194,9 +202,10 @@ def test_keys_of_a_profile_are_those_of_the_code():
         "": Profile.model_fields,
         "sources": SourceSettings.model_fields,
         "labels": Labels.model_fields,
+        "features": Features.model_fields,
         "sizes": Sizes.model_fields,
     }
-    expected = set(known[""]) - {"sources", "labels", "sizes"}
+    expected = set(known[""]) - {"sources", "labels", "features", "sizes"}
     for key, fields in known.items():
         expected |= {
             f"{key}.<name>.{name}" if key == "sources" else f"{key}.{name}" for name in fields if key
@@ -235,7 +244,11 @@ def frame_help(*command):
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", done.stdout))
 
 
-COMMANDS = ("data check", "data phantom", "data build", "data counts", "run", "notebook", "book", "doctor")
+COMMANDS = (
+    *("data check", "data phantom", "data build", "data counts"),
+    *("encoders list", "encoders template", "features extract"),
+    *("run", "notebook", "book", "doctor"),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.replace(" ", "-"))
@@ -253,7 +266,10 @@ def test_options_of_a_command_exist_and_none_is_left_out(command):
 
 def test_the_table_of_commands_has_each_of_them():
     (rows,) = [body for head, body in page_tables(text_of("own_study")) if head[0] == "Command"]
-    told = [re.match(r"`frame ([a-z]+(?: (?:check|phantom|build|counts))?)", row[0])[1] for row in rows]
+    told = [
+        re.match(r"`frame ([a-z]+(?: (?:check|phantom|build|counts|list|template|extract))?)", row[0])[1]
+        for row in rows
+    ]
     assert told == list(COMMANDS)
 
 

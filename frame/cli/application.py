@@ -15,7 +15,9 @@ import typer
 
 from frame import __version__
 from frame.cli.data import data, doctor_command
+from frame.cli.encoders import encoders
 from frame.cli.endings import DEFECT, ENDED, FOUND, INTERRUPTED, RAN, WRONG_INPUT, stop
+from frame.cli.features import features
 from frame.cli.options import FailOn, Format, Protocol
 from frame.cli.output import is_broken_pipe, silence
 from frame.cli.planning import PLAN_EXAMPLE, plan_command
@@ -181,6 +183,8 @@ application.command("audit-scores", no_args_is_help=True, epilog=EXAMPLE)(audit_
 application.command("plan", no_args_is_help=True, epilog=PLAN_EXAMPLE)(plan_command)
 
 application.add_typer(data, name="data")
+application.add_typer(encoders, name="encoders")
+application.add_typer(features, name="features")
 application.command("run")(run_command)
 application.command("notebook", no_args_is_help=True)(notebook_command)
 application.command("book")(book_command)

@@ -34,7 +34,10 @@ EXTRAS: Final = {
     ),
     "dicom": ("sex and age of the VinDr sets", ("pydicom",)),
     "book": ("the book", ("jupyter-book", "ipykernel", "papermill")),
-    "models": ("encoders, heads, pretraining", ("torch", "timm", "transformers", "scikit-learn")),
+    "models": (
+        "encoders, heads, pretraining",
+        ("torch", "timm", "transformers", "open_clip_torch", "torchxrayvision", "scikit-learn"),
+    ),
 }
 
 
@@ -97,6 +100,25 @@ def _missing_files(workspace: Workspace, source: str, profile: Profile) -> list[
     return [row["file"] for row in rows if row["status"] == "missing"]
 
 
+def _encoders(profile: Profile) -> None:
+    """Which encoders of a profile can be loaded here; of all encoders where the profile names none."""
+    from frame.encoders.availability import availability
+    from frame.encoders.panel import encoder, encoders
+
+    named = list(dict.fromkeys(name for names in profile.encoders.values() for name in names))
+    typer.echo(f"\nEncoders of profile {profile.name}" if named else "\nEncoders")
+    found = {name: availability(encoder(name)) for name in named or encoders()}
+    ready = sum(one.status == "ready" for one in found.values())
+    if not named:
+        typer.echo(
+            f"  The profile names none; {ready} of {len(found)} can be loaded here (frame encoders list)."
+        )
+        return
+    for name, one in found.items():
+        typer.echo(f"  {name}: {one.status if one.status == 'ready' else one.status.upper()}, {one.detail}")
+    typer.echo(f"  {ready} of {len(found)} can be loaded here.")
+
+
 def _study(profile: str, workspace: Path | None) -> None:
     from frame.cli.study import opened
     from frame.cli.study_run import shown
@@ -128,6 +150,7 @@ def _study(profile: str, workspace: Path | None) -> None:
             else f"MISSING {len(missing)}: {missing[0]}{', ...' if len(missing) > 1 else ''}"
         )
         typer.echo(f"  {sources()[source].title} ({source}): {said}")
+    _encoders(chosen.profile)
     typer.echo(f"\nWorkspace: {shown(chosen.root)}{'' if chosen.root.is_dir() else ' (not made yet)'}")
     try:
         from frame.workspace.graph import stages, stale_stages

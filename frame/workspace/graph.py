@@ -10,6 +10,7 @@ from frame.errors import InputError
 from frame.experiments.contract import EXPERIMENTS
 from frame.workspace.cohort_stages import modality_stages, source_stages
 from frame.workspace.experiment_stages import experiment_stages
+from frame.workspace.feature_stages import feature_stages
 from frame.workspace.notebook_stages import notebook_stages
 from frame.workspace.phantom_stages import phantom_stages
 from frame.workspace.stages import Stage, make, staleness
@@ -33,8 +34,9 @@ def stages(workspace: Workspace) -> dict[str, Stage]:
     -------
     dict of str to Stage
         ``phantom:<source>`` where images are drawn, ``manifest:<source>``, ``images:<source>``,
-        ``reports:<source>``, ``results:<experiment>:<unit>``, ``collect:<experiment>``, ``notebook:<name>``
-        and ``book``; each after the stages whose artefacts it reads.
+        ``reports:<source>``, ``features:<source>:<encoder>``, ``results:<experiment>:<unit>``,
+        ``collect:<experiment>``, ``notebook:<name>`` and ``book``; each after the stages whose artefacts it
+        reads.
 
     Raises
     ------
@@ -46,6 +48,7 @@ def stages(workspace: Workspace) -> dict[str, Stage]:
         found += source_stages(workspace, source)
     for modality in workspace.profile.modalities:
         found += modality_stages(workspace, modality)
+    found += feature_stages(workspace)
     for name in EXPERIMENTS:
         found += experiment_stages(workspace, name)
     found += notebook_stages(workspace)

@@ -32,6 +32,7 @@ from frame.cohorts.phantom import truth as phantoms
 from frame.cohorts.phantom.truth import ROOTS, PhantomTruth
 from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import sources
+from frame.encoders.panel import encoders
 from frame.errors import InputError
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "IN_WORKSPACE",
     "RAW",
     "ROLES",
+    "Features",
     "Labels",
     "Profile",
     "Sizes",
@@ -107,6 +109,20 @@ class Sizes(_Part):
     smallest_cell: int = Field(default=10, ge=1)
 
 
+class Features(_Part):
+    """How vectors of encoders are made and stored.
+
+    ``preprocessing`` is ``shared`` (all encoders see the same picture) or ``native`` (each its own),
+    ``precision`` is ``auto`` (half on an accelerator), ``half``, ``bf16`` or ``float32``, ``dtype`` is what a
+    number is stored in, and with ``normalise`` each vector is divided by its length.
+    """
+
+    preprocessing: Literal["shared", "native"] = "shared"
+    precision: Literal["auto", "half", "bf16", "float32"] = "auto"
+    dtype: Literal["float16", "float32"] = "float16"
+    normalise: bool = False
+
+
 class Profile(_Part):
     """A checked profile; made by :func:`load_profile`.
 
@@ -126,6 +142,8 @@ class Profile(_Part):
         By modality. A modality that is left out has all of them.
     encoders : mapping of str to tuple of str
         By role, see :data:`ROLES`.
+    features : Features
+        Preprocessing, precision and type of stored vectors.
     sizes : Sizes
         Image side, resamples and the like.
     phantom : PhantomTruth, optional
@@ -142,6 +160,7 @@ class Profile(_Part):
     findings: Mapping[str, tuple[str, ...]] = {}
     attributes: Mapping[str, tuple[str, ...]] = {}
     encoders: Mapping[str, tuple[str, ...]] = {}
+    features: Features = Features()
     sizes: Sizes = Sizes()
     phantom: PhantomTruth | None = None
     _origin: str = PrivateAttr(default="")
@@ -165,6 +184,8 @@ class Profile(_Part):
         _check_names("findings", self.findings, MODALITIES)
         _check_names("attributes", self.attributes, MODALITIES)
         _check_names("encoders", self.encoders, ROLES)
+        for role, named in self.encoders.items():
+            _check_names(f"encoders.{role}", named, tuple(encoders()))
         for modality, named in self.findings.items():
             _check_names(f"findings.{modality}", named, FINDINGS[modality])
         for modality, named in self.attributes.items():
@@ -418,7 +439,12 @@ def _allowed_beside(place: tuple[int | str, ...]) -> list[str]:
             "recording": phantoms.Recording,
         }
         return list(inner.get(str(place[1]), phantoms.Sizes).model_fields)
-    parts: dict[str, type[BaseModel]] = {"labels": Labels, "sizes": Sizes, "phantom": PhantomTruth}
+    parts: dict[str, type[BaseModel]] = {
+        "labels": Labels,
+        "features": Features,
+        "sizes": Sizes,
+        "phantom": PhantomTruth,
+    }
     return (
         list(parts.get(str(place[0]), Profile).model_fields) if len(place) > 1 else list(Profile.model_fields)
     )

@@ -1,0 +1,1 @@
+"""The encoder panel: which networks turn an image into a vector, how they are loaded, and stored features."""
