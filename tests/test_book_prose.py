@@ -480,7 +480,7 @@ def test_columns_of_the_how_to_are_those_of_an_audit():
 def test_examples_in_python_run(tmp_path):
     (tmp_path / "my_claims.csv").write_text(frame_command("audit", "--template"), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for page in (ROOT / "README.md", BOOK / "audit_your_own.md"):
+    for page in (ROOT / "README.md", BOOK / "audit_your_own.md", BOOK / "phantom.md"):
         blocks = re.findall(r"^```python\n(.*?)^```", read(page), flags=re.MULTILINE | re.DOTALL)
         assert blocks, page
         done = subprocess.run(

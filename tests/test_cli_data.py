@@ -37,10 +37,18 @@ def study(tmp_path_factory):
 # ---- check
 
 
-def test_check_of_the_demo_needs_nothing(tmp_path):
+def test_check_of_packaged_tables_needs_nothing(tmp_path):
+    found = run("data", "check", "--profile", "tables", "--workspace", tmp_path)
+    assert found.exit_code == 0
+    assert "Everything that is needed is there. Next: frame data build --profile tables" in found.stdout
+
+
+def test_check_of_the_demo_asks_for_nothing_to_be_fetched(tmp_path):
     found = run("data", "check", "--workspace", tmp_path)
     assert found.exit_code == 0
-    assert "Everything that is needed is there. Next: frame data build --profile demo" in found.stdout
+    assert "MISSING" not in found.stdout
+    assert "10 of 10 sources are not drawn yet" in found.stdout
+    assert "Next: frame data build --profile demo" in found.stdout
 
 
 def test_check_says_what_is_missing_and_what_to_do(tmp_path, monkeypatch):
@@ -206,7 +214,7 @@ def test_an_unknown_profile(arguments):
     found = run(*arguments, "--profile", "dmo")
     assert found.exit_code == 2
     assert (
-        "There is no profile 'dmo'; give one of demo, open, paper, phantom or the path of a .yml file."
+        "There is no profile 'dmo'; give one of demo, open, paper, tables or the path of a .yml file."
         in found.stderr
     )
 
@@ -236,7 +244,7 @@ def test_doctor_says_what_can_be_run(study):
     assert found.exit_code == 0
     assert "[study]" in found.stdout
     assert "NIH ChestX-ray14 (nih_cxr14): found" in found.stdout
-    assert re.search(r"demo\s+NIH ChestX-ray14 as a table, without images: all sources found", found.stdout)
+    assert re.search(r"tables\s+NIH ChestX-ray14 as a table, without images: all sources found", found.stdout)
 
 
 def test_no_identifier_in_any_output(study):

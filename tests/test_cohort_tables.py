@@ -346,7 +346,7 @@ def invented(n=1_000, uncertain=10, blank=0):
             "unlabelled": 0,
         }
     )
-    return PublicTable("chexpert", "CheXpert", n, n, n, pd.DataFrame(), codes, pd.DataFrame())
+    return PublicTable("chexpert", "CheXpert", n, n, n, pd.DataFrame(), pd.DataFrame(), codes, pd.DataFrame())
 
 
 def test_printed_prevalence_is_the_ratio_of_its_row():
@@ -459,6 +459,21 @@ def test_no_count_of_drawn_images_is_compared_with_the_print():
     assert drawn.cohort == "phantom: drawn images, no patients; profile tried"
 
 
+def test_sources_by_split_say_what_was_planned_of_drawn_ones():
+    real = counted(source_cells("nih_cxr14", NIH))
+    found = cohort_tables.sources_by_split(real)
+    assert list(found.columns[:3]) == ["row", "modality", "rule"]
+    assert "planned" not in found
+    (row,) = found.to_dict("records")
+    for column in ("train", "validation", "test", "images"):
+        assert row[column] == real.count(
+            ("nih_cxr14",), "images", "all" if column == "images" else column, "all", "all"
+        )
+    assert row["subjects"] == real.count(("nih_cxr14",), "subjects", "all", "all", "all")
+    drawn = dataclasses.replace(real, drawn=True, planned={"nih_cxr14": 7})
+    assert list(cohort_tables.sources_by_split(drawn)["planned"]) == [7]
+
+
 def test_labels_of_a_profile_and_how_many_policies_agree():
     alike = label_counts.beside_print(label_cells(200, 50), "missing", "negative")
     assert set(alike["policies"]) == {6}
@@ -485,6 +500,33 @@ def test_counts_of_a_public_table_add_up_and_hold_no_row():
     assert (codes.sum(axis=1) == table.n_images).all()
     assert "patient" not in " ".join(map(str, [*table.codes.columns, *table.policies.columns]))
     assert len(repr(table)) < 200
+
+
+@pytest.mark.parametrize("source", ["chexpert", "nih_cxr14", "padchest"])
+def test_levels_of_a_public_table_are_all_its_images(source):
+    table = public_table(source)
+    assert set(table.levels.groupby("attribute")["images"].sum()) == {table.n_images}
+    assert (table.levels["patients"] <= table.levels["images"]).all()
+    assert table.levels.groupby("attribute")["patients"].sum().ge(table.n_patients).all()
+
+
+def test_levels_of_nih_are_those_of_its_table():
+    from frame.cohorts.adjudicated import installed_table
+
+    raw = pd.read_csv(installed_table("Data_Entry_2017_v2020.csv.gz"))
+    levels = public_table("nih_cxr14").levels.set_index(["attribute", "level"])
+    age = raw["Patient Age"]
+    expected = {
+        ("sex", "female"): raw["Patient Gender"] == "F",
+        ("sex", "male"): raw["Patient Gender"] == "M",
+        ("age", "<40"): age < 40,
+        ("age", "60-<80"): (age >= 60) & (age < 80),
+        ("age", ">=80"): (age >= 80) & (age <= 120),
+        ("age", "not recorded"): age > 120,
+    }
+    for key, chosen in expected.items():
+        assert levels.loc[key, "images"] == chosen.sum(), key
+        assert levels.loc[key, "patients"] == raw.loc[chosen, "Patient ID"].nunique(), key
 
 
 def test_a_source_that_is_in_no_package_is_refused():

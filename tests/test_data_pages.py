@@ -131,7 +131,7 @@ def split_rows():
 def profile_rows():
     return [
         (f"`{name}`", load_profile(name).title, ", ".join(f"`{s}`" for s in load_profile(name).sources))
-        for name in ("demo", "open", "phantom", "paper")
+        for name in ("demo", "tables", "open", "paper")
     ]
 
 

@@ -87,7 +87,7 @@ def _build(
 
 @data.command("phantom")
 def _phantom(
-    profile: ProfileOption = "phantom",
+    profile: ProfileOption = "demo",
     workspace: WorkspaceOption = None,
     workers: Annotated[
         int | None,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 import typer
 
-from frame.cli.data_phantom import draw_what_is_stale
 from frame.cli.data_tables import cell, chosen_sources, text_of
 from frame.cli.output import chosen_format
-from frame.cli.study_run import say
+from frame.cli.study_run import draw_what_is_stale, say
 from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import sources
 from frame.errors import InputError

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 import typer
 
-from frame.cli.study_run import place, say
+from frame.cli.study_run import draw_what_is_stale, place
 from frame.cohorts.phantom.truth import NOTE, modality_of, statement
 from frame.cohorts.sources import sources
 from frame.errors import InputError
-from frame.workspace.phantom_stages import draw_phantoms, truth_table
+from frame.workspace.phantom_stages import truth_table
 from frame.workspace.profiles import RAW
 
 if TYPE_CHECKING:
     from frame.workspace.layout import Workspace
 
-__all__ = ["draw_what_is_stale", "phantom"]
+__all__ = ["phantom"]
 
 #: Column of a table of truth that numbers the patients or lesions, and what they are called.
 _UNITS: Final = {
@@ -39,10 +38,9 @@ def phantom(workspace: Workspace, workers: int | None) -> None:
     profile = workspace.profile
     if profile.phantom is None:
         raise InputError(
-            f"Profile {profile.name} draws no images; give one with the key phantom, such as "
-            "--profile phantom."
+            f"Profile {profile.name} draws no images; give one with the key phantom, such as --profile demo."
         )
-    drawn = draw_phantoms(workspace, workers or _cores(), say)
+    drawn = draw_what_is_stale(workspace, workers)
     typer.echo(NOTE)
     for name in profile.sources:
         column, units = _UNITS[modality_of(name)]
@@ -58,13 +56,3 @@ def phantom(workspace: Workspace, workers: int | None) -> None:
         f"\n{len(drawn)} of {len(profile.sources)} sources were drawn, the others were fresh. They lie in "
         f"{place(workspace, RAW)}.\nNext: frame data build --profile {profile.origin}"
     )
-
-
-def draw_what_is_stale(workspace: Workspace) -> None:
-    """Draw what a verb is about to read, on all cores; nothing for a profile of released images."""
-    if workspace.profile.phantom is not None:
-        draw_phantoms(workspace, _cores(), say)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 import typer
 
-from frame.cli.data_phantom import draw_what_is_stale
 from frame.cli.data_tables import chosen_sources, text_of
-from frame.cli.study_run import place, say
+from frame.cli.study_run import draw_what_is_stale, place, say
 from frame.cli.text import printable
 from frame.cohorts.manifest import needs_lists
 from frame.cohorts.phantom.truth import NOTE
@@ -56,6 +55,8 @@ def found_rows(workspace: Workspace, name: str, profile: Profile | None = None) 
     gone = bool(unset) or (root is not None and not root.is_dir())
     # A folder that is not there holds nothing; the package's tables are found without a folder.
     found = None if gone or roots is None else find_files(name, root, roots.linked_root, lists_needed=True)
+    # What a program draws is never to be fetched.
+    absent = "missing" if profile.phantom is None else "not drawn"
     for file in source_files(name):
         if file.needed == "images" and not settings.images:
             continue
@@ -69,7 +70,7 @@ def found_rows(workspace: Workspace, name: str, profile: Profile | None = None) 
             "folder": settings.root if file.root == "main" else settings.linked_root or settings.root,
             "holds": file.holds,
             "needed": needed,
-            "status": "found" if there else ("missing" if needed == "needed" else "not there"),
+            "status": "found" if there else (absent if needed == "needed" else "not there"),
         }
 
 
@@ -82,14 +83,20 @@ def _check_text(workspace: Workspace, table: pd.DataFrame) -> str:
         lines.append(f"{about.title} ({name})")
         width = max(len(row) for row in rows["file"])
         for row in rows.to_dict("records"):
-            mark = {"found": "found    ", "missing": "MISSING  ", "not there": "not there"}[row["status"]]
+            mark = f"{'MISSING' if row['status'] == 'missing' else row['status']:<9}"
             word = "" if row["status"] == "found" or row["needed"] == "needed" else f", {row['needed']}"
             lines.append(f"  {mark}  {row['file']:<{width}}  {row['holds']}{word}")
-        if (rows["status"] == "missing").any() and not phantom:
+        if (rows["status"] == "missing").any():
             lines += _next(workspace, about)
         lines.append("")
     missing = table[table["status"] == "missing"]
-    if missing.empty:
+    undrawn = table.loc[table["status"] == "not drawn", "source"].nunique()
+    if undrawn:
+        lines.append(
+            f"Nothing has to be fetched. {undrawn} of {table['source'].nunique()} sources are not drawn yet; "
+            f"building draws them. Next: frame data build --profile {workspace.profile.origin}"
+        )
+    elif missing.empty:
         lines.append(
             f"Everything that is needed is there. Next: frame data build --profile {workspace.profile.origin}"
         )
@@ -97,7 +104,6 @@ def _check_text(workspace: Workspace, table: pd.DataFrame) -> str:
         lines.append(
             f"{len(missing)} needed {'file is' if len(missing) == 1 else 'files are'} missing, of "
             f"{missing['source'].nunique()} of {table['source'].nunique()} sources."
-            + (f" Draw them: frame data phantom --profile {workspace.profile.origin}" if phantom else "")
         )
     return "\n".join(lines) + "\n"
 

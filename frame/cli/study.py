@@ -18,7 +18,7 @@ __all__ = ["ProfileOption", "WorkspaceOption", "book_command", "notebook_command
 
 ProfileOption = Annotated[
     str,
-    typer.Option(metavar="NAME", help="demo, open, paper, phantom, or the path of a profile (.yml)."),
+    typer.Option(metavar="NAME", help="demo, tables, open, paper, or the path of a profile (.yml)."),
 ]
 
 

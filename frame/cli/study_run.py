@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,13 +13,42 @@ import typer
 from frame.errors import InputError
 from frame.experiments.contract import EXPERIMENTS, experiment, named_units
 from frame.workspace.graph import make_with_inputs, stages, stale_stages
+from frame.workspace.phantom_stages import draw_phantoms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from frame.workspace.layout import Workspace
 
-__all__ = ["list_experiments", "make_book", "run_experiment", "run_notebook", "show_stale"]
+__all__ = [
+    "draw_what_is_stale",
+    "list_experiments",
+    "make_book",
+    "run_experiment",
+    "run_notebook",
+    "show_stale",
+]
+
+
+def draw_what_is_stale(workspace: Workspace, workers: int | None = None) -> list[str]:
+    """Draw what a verb is about to read; nothing for a profile of released images.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Where the artefacts lie.
+    workers : int, optional
+        Processes that draw; without it all cores.
+
+    Returns
+    -------
+    list of str
+        Names of the stages that were run.
+    """
+    if workspace.profile.phantom is None:
+        return []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return draw_phantoms(workspace, workers or cores, say)
 
 
 def list_experiments(workspace: Workspace) -> None:
@@ -46,7 +76,8 @@ def run_experiment(workspace: Workspace, name: str, units: Sequence[str]) -> Non
                 f"Experiment {name} has no unit {unit[:60]!r}; its units are {', '.join(there)}."
             )
     wanted = [f"results:{name}:{unit}" for unit in units] or [f"collect:{name}"]
-    ran = make_with_inputs(workspace, wanted, say)
+    ran = [] if units else draw_what_is_stale(workspace)
+    ran += make_with_inputs(workspace, wanted, say)
     if not ran:
         typer.echo("Everything is fresh; nothing was run.")
     for stage in wanted:

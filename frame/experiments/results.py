@@ -33,14 +33,22 @@ def read_result(workspace: Workspace, name: str) -> pd.DataFrame:
     Raises
     ------
     frame.InputError
-        If there is no such experiment, or it has not been run; the sentence says which command runs it.
+        If there is no such experiment, it has not been run, or it was run with another profile of this name
+        or by other code; the sentence says which command runs it.
     """
+    from frame.workspace.experiment_stages import experiment_stages
+    from frame.workspace.stages import staleness
+
     experiment(name)
     path = workspace.path(result_artefact(name))
+    command = f"frame run {name} --profile {workspace.profile.name}"
     if not path.is_file():
+        raise InputError(f"The results of {name} are not there yet; make them with: {command}.")
+    *_, collected = experiment_stages(workspace, name)
+    if reasons := staleness(workspace, collected):
         raise InputError(
-            f"The results of {name} are not there yet; make them with: "
-            f"frame run {name} --profile {workspace.profile.name}."
+            f"The results of {name} were made from something else ({reasons[0]}); make them again with: "
+            f"{command}."
         )
     return check_tidy(pd.read_parquet(path))
 

@@ -25,6 +25,7 @@ __all__ = [
     "compare_subgroups",
     "composition",
     "counted_cohorts",
+    "sources_by_split",
 ]
 
 #: Modality -> section of its subgroups.
@@ -63,6 +64,8 @@ class CountedCohorts:
         positive images of all subgroups together.
     drawn : bool
         Whether the images are drawings by a program; no count of theirs is compared with a printed one.
+    planned : dict of str to int
+        Images of each source that the profile asks to draw; empty where nothing is drawn.
     """
 
     profile: str
@@ -73,6 +76,7 @@ class CountedCohorts:
     smallest_cell: int
     rows: pd.DataFrame = field(repr=False)
     drawn: bool = False
+    planned: dict[str, int] = field(default_factory=dict)
 
     @property
     def cohort(self) -> str:
@@ -111,7 +115,7 @@ def counted_cohorts(profile: str) -> CountedCohorts:
     Parameters
     ----------
     profile : str
-        ``demo``, ``open``, ``paper``, ``phantom``, or the path of a profile.
+        ``demo``, ``tables``, ``open``, ``paper``, or the path of a profile.
 
     Returns
     -------
@@ -146,6 +150,7 @@ def counted_cohorts(profile: str) -> CountedCohorts:
         smallest_cell=smallest,
         rows=hidden,
         drawn=loaded.phantom is not None,
+        planned={name: loaded.phantom.sizes(name).total for name in names} if loaded.phantom else {},
     )
 
 
@@ -186,6 +191,36 @@ def composition(counted: CountedCohorts, modality: str, attributes: Sequence[str
             rows.append(row)
     counts = [*SPLITS, "images", "subjects"]
     return pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
+
+
+def sources_by_split(counted: CountedCohorts) -> pd.DataFrame:
+    """The sources of a profile with their images by split.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``row`` (name as in Table 1), ``modality``, ``rule`` of the split, ``train``, ``validation``,
+        ``test``, ``images``, ``subjects``; ``planned`` (images) where the sources are drawn.
+        Hidden counts are missing.
+    """
+    import pandas as pd
+
+    rows = []
+    for source in counted.sources:
+        row: dict[str, Any] = {
+            "row": PRINTED_NAMES[source],
+            "modality": counted.modalities[source],
+            "rule": counted.rules[source],
+        }
+        for split in SPLITS:
+            row[split] = counted.count((source,), "images", split, "all", "all")
+        row["images"] = counted.count((source,), "images", "all", "all", "all")
+        row["subjects"] = counted.count((source,), "subjects", "all", "all", "all")
+        if counted.drawn:
+            row["planned"] = counted.planned[source]
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.astype(dict.fromkeys(table.columns[3:], "Int64"))
 
 
 def compare_sources(counted: CountedCohorts) -> pd.DataFrame:

@@ -37,6 +37,9 @@ class PublicTable:
         Patients behind them.
     left_out : pandas.DataFrame
         ``reason``, ``n_images`` of the other rows.
+    levels : pandas.DataFrame
+        Per ``attribute`` (sex, age) and ``level``: ``images`` and ``patients``; a patient with images in two
+        levels counts in both, and images without a level are ``not recorded``.
     codes : pandas.DataFrame
         Per ``finding``: images with the code ``positive``, ``negative``, ``uncertain``, ``blank``, and images
         that the source does not label (``unlabelled``).
@@ -50,6 +53,7 @@ class PublicTable:
     n_images: int
     n_patients: int
     left_out: pd.DataFrame = field(repr=False)
+    levels: pd.DataFrame = field(repr=False)
     codes: pd.DataFrame = field(repr=False)
     policies: pd.DataFrame = field(repr=False)
 
@@ -109,6 +113,27 @@ def public_table(source: str) -> PublicTable:
         n_images=n_images,
         n_patients=int(rows.table["patient_id"].nunique()),
         left_out=rows.left_out.reset_index(drop=True),
+        levels=_levels(rows.table),
         codes=counts,
         policies=counts_under_policies(codes),
     )
+
+
+def _levels(table: pd.DataFrame) -> pd.DataFrame:
+    """Images and patients by sex and by age band."""
+    import pandas as pd
+
+    from frame.cohorts.harmonise import age_band
+    from frame.cohorts.labels import NOT_RECORDED
+    from frame.cohorts.schema import LEVELS
+
+    found = []
+    for attribute, values, levels in (
+        ("sex", table["sex"], LEVELS["sex"]),
+        ("age", age_band(table["age"]), LEVELS["age_band"]),
+    ):
+        values = values.astype(object).where(values.notna(), NOT_RECORDED)
+        for level in (*levels, NOT_RECORDED):
+            chosen = table.loc[values == level, "patient_id"]
+            found.append((attribute, level, len(chosen), chosen.nunique()))
+    return pd.DataFrame(found, columns=["attribute", "level", "images", "patients"])

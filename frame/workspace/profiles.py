@@ -1,9 +1,9 @@
 """Profiles: one YAML file says which cohorts, encoders, findings and sizes a study has.
 
-Four profiles come with the package. ``demo`` runs on a laptop without any download, ``phantom`` has all ten
-image sources as drawings with a planted truth, ``open`` needs the images of NIH ChestX-ray14 and no
-credentials, ``paper`` needs all ten image sources. The same code runs all four. A profile is checked as a
-whole when it is read; a key that is not known is refused.
+Four profiles come with the package. ``demo`` runs on a laptop without any download: all ten image sources as
+drawings with a planted truth. ``tables`` counts NIH ChestX-ray14 from a table in an installed package,
+``open`` needs its images and no credentials, ``paper`` needs all ten image sources. The same code runs all
+four. A profile is checked as a whole when it is read; a key that is not known is refused.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
     Parameters
     ----------
     name_or_path : str or Path
-        ``demo``, ``open``, ``paper``, ``phantom``, or the path of a YAML file. In a notebook that the graph
+        ``demo``, ``tables``, ``open``, ``paper``, or the path of a YAML file. In a notebook that the graph
         executes also the name that such a file gives itself, since no path is written into a notebook.
 
     Returns

@@ -42,6 +42,7 @@ _COMPARED: Final = {
     "modules": "module",
     "libraries": "library",
 }
+_UNKNOWN: Final = object()
 #: Libraries whose version every artefact is made with.
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow", "scipy")
 
@@ -146,7 +147,8 @@ def staleness(workspace: Workspace, stage: Stage, sums: Sums | None = None) -> t
         f"{word} {label} {_change(made[name].get(label), now[name].get(label))}"
         for name, word in _COMPARED.items()
         for label in sorted({*made[name], *now[name]})
-        if made[name].get(label) != now[name].get(label)
+        # What is not there has the sum None; it differs from what was never asked for.
+        if made[name].get(label, _UNKNOWN) != now[name].get(label, _UNKNOWN)
     ]
     outputs = _sums_of(workspace, stage.outputs, sums)
     reasons += [

@@ -7,6 +7,7 @@ import pytest
 from frame.cohorts.harmonise import age_band
 from frame.cohorts.labels import LabelPolicy, resolve_labels
 from frame.cohorts.schema import FINDINGS, LEVELS, check_manifest, manifest_columns, write_manifest
+from frame.errors import InputError
 from frame.experiments.cohort_counts import COLUMNS, NOT_RECORDED, policy_name, run_unit, units
 from frame.workspace.layout import Workspace
 from frame.workspace.profiles import load_profile
@@ -38,7 +39,7 @@ def manifest():
 
 @pytest.fixture(scope="module")
 def rows(manifest, tmp_path_factory):
-    workspace = Workspace(tmp_path_factory.mktemp("counts"), load_profile("demo"))
+    workspace = Workspace(tmp_path_factory.mktemp("counts"), load_profile("tables"))
     (unit,) = units(workspace)
     workspace.path("manifests").mkdir()
     write_manifest(manifest, workspace.path(unit.inputs[0]))
@@ -85,6 +86,34 @@ def test_subgroups_add_up_to_all(rows):
     total = counted[counted["attribute"] == "all"].set_index(keys)["value"]
     for _, part in counted[counted["attribute"] != "all"].groupby("attribute"):
         pd.testing.assert_series_equal(part.groupby(keys)["value"].sum().sort_index(), total.sort_index())
+
+
+def test_results_of_another_profile_of_the_name_are_refused(manifest, tmp_path, monkeypatch):
+    """A workspace that was filled by an older profile must not be shown as one of the present profile."""
+    import yaml
+
+    from frame.experiments.results import read_result, workspace_result
+    from frame.workspace.graph import make_with_inputs
+    from frame.workspace.profiles import load_profile as load
+
+    file = tmp_path / "mine.yml"
+    text = {
+        "name": "mine",
+        "sources": {"nih_cxr14": {"root": "package:torchxrayvision", "split": "hashed", "images": False}},
+        "labels": {"uncertain": "negative", "blank": "missing"},
+    }
+    file.write_text(yaml.safe_dump(text))
+    monkeypatch.setenv("FRAME_WORKSPACE", str(tmp_path / "workspace"))
+    workspace = Workspace(tmp_path / "workspace", load(file))
+    make_with_inputs(workspace, ["collect:cohort_counts"])
+    assert len(workspace_result("cohort_counts", str(file))) > 100
+    text["sources"]["ddi"] = {"root": str(tmp_path)}
+    file.write_text(yaml.safe_dump(text))
+    other = Workspace(tmp_path / "workspace", load(file))
+    with pytest.raises(
+        InputError, match=r"made from something else \(input .*ddi.* make them again with: frame"
+    ):
+        read_result(other, "cohort_counts")
 
 
 def test_no_identifier_leaves_the_unit(rows):

@@ -23,7 +23,7 @@ from frame.workspace.profiles import load_profile
 
 @pytest.fixture
 def workspace(tmp_path):
-    return Workspace(tmp_path, load_profile("demo"))
+    return Workspace(tmp_path, load_profile("tables"))
 
 
 def row(**given):
@@ -89,7 +89,7 @@ def test_collecting_fails_when_a_unit_is_missing(workspace):
 
 
 def test_results_that_are_not_there_say_which_command_makes_them(workspace):
-    with pytest.raises(InputError, match="make them with: frame run cohort_counts --profile demo"):
+    with pytest.raises(InputError, match="make them with: frame run cohort_counts --profile tables"):
         read_result(workspace, "cohort_counts")
 
 

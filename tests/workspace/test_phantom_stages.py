@@ -70,7 +70,7 @@ def test_no_stage_reads_what_is_true(workspace):
 
 
 def test_a_profile_of_released_images_draws_nothing(tmp_path):
-    other = open_workspace(load_profile("demo"), tmp_path / "demo")
+    other = open_workspace(load_profile("tables"), tmp_path / "tables")
     assert phantom_stages(other) == []
     assert draw_phantoms(other, 2) == []
     assert not [name for name in stages(other) if name.startswith("phantom:")]

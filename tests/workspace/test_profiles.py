@@ -6,9 +6,10 @@ import re
 import pytest
 import yaml
 
+from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import sources
 from frame.errors import InputError
-from frame.workspace.profiles import ATTRIBUTES, load_profile, profile_names
+from frame.workspace.profiles import ATTRIBUTES, ROLES, load_profile, profile_names
 from frame.workspace.roots import source_roots, unset_variables
 
 SMALL = """\
@@ -33,10 +34,10 @@ def profile(tmp_path):
 
 
 def test_the_four_profiles_are_there():
-    assert profile_names() == ("demo", "open", "paper", "phantom")
+    assert profile_names() == ("demo", "open", "paper", "tables")
 
 
-@pytest.mark.parametrize("name", ["demo", "open", "paper", "phantom"])
+@pytest.mark.parametrize("name", ["demo", "open", "paper", "tables"])
 def test_a_profile_of_the_package_loads(name):
     profile = load_profile(name)
     assert profile.name == profile.origin == name
@@ -54,14 +55,35 @@ def test_paper_has_all_ten_sources_and_no_place_of_a_machine():
     assert len(set(roots)) == 10
 
 
-def test_demo_needs_no_download(monkeypatch):
+def test_demo_needs_no_download(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("FRAME_")]:
         monkeypatch.delenv(name)
     profile = load_profile("demo")
     for name, settings in profile.sources.items():
         assert not unset_variables(settings.root)
-        assert not settings.images
-        assert source_roots(profile, name, None).root is None
+        assert source_roots(profile, name, tmp_path).root == tmp_path / "raw" / name
+        assert settings.images
+    profile = load_profile("tables")
+    (settings,) = profile.sources.values()
+    assert not settings.images
+    assert source_roots(profile, "nih_cxr14", tmp_path).root is None
+
+
+def test_demo_is_complete():
+    profile = load_profile("demo")
+    assert set(profile.sources) == set(sources())
+    assert set(profile.encoders) == set(ROLES)
+    for role, named in profile.encoders.items():
+        assert named
+        assert set(named) <= set(profile.encoders["panel"]), role
+    for modality in MODALITIES:
+        assert profile.findings[modality] == FINDINGS[modality]
+        assert profile.attributes[modality] == ATTRIBUTES[modality]
+    planned = {
+        modality: sum(profile.phantom.sizes(name).total for name in profile.sources_of(modality))
+        for modality in MODALITIES
+    }
+    assert planned == {"chest": 6000, "skin": 1500, "fundus": 1000}
 
 
 def test_a_profile_in_a_file_knows_where_it_came_from(profile, tmp_path):
@@ -144,8 +166,8 @@ def test_a_profile_of_drawn_images(profile, tmp_path):
     assert (found.phantom.seed, found.phantom.race.texture, found.phantom.age.contrast) == (3, "none", 0.5)
     assert source_roots(found, "ddi", tmp_path).root == tmp_path / "raw" / "ddi"
     assert found.only(["ddi"]).phantom == found.phantom
-    assert load_profile("demo").phantom is None
-    assert load_profile("phantom").phantom.sources == tuple(load_profile("phantom").sources)
+    assert load_profile("tables").phantom is None
+    assert load_profile("demo").phantom.sources == tuple(load_profile("demo").sources)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +227,7 @@ def test_a_list_for_a_profile_is_refused(profile):
 
 def test_a_profile_that_is_not_there():
     with pytest.raises(
-        InputError, match=r"no profile 'dmo'; give one of demo, open, paper, phantom or the path of a \.yml"
+        InputError, match=r"no profile 'dmo'; give one of demo, open, paper, tables or the path of a \.yml"
     ):
         load_profile("dmo")
 

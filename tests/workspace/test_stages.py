@@ -140,6 +140,14 @@ def test_a_changed_setting_or_module_is_named(workspace, stages, monkeypatch):
     assert staleness(workspace, first) == ("module frame changed", "module frame.errors changed")
 
 
+def test_an_input_that_is_new_makes_stale_also_before_it_is_there(workspace, stages):
+    first, second, _, _ = stages
+    make(workspace, first)
+    make(workspace, second)
+    more = with_(second, inputs=(*second.inputs, "results/other.txt"))
+    assert staleness(workspace, more) == ("input results/other.txt is new",)
+
+
 def test_an_output_that_was_tampered_with_is_made_again(workspace, stages):
     _, second, _, _ = stages
     make(workspace, stages[0])

@@ -8,7 +8,8 @@ grain and the planted texture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,12 +21,14 @@ from frame.cohorts.phantom.chest_anatomy import (
     LOOKS,
     Geometry,
     Look,
+    Places,
     draw_anatomy,
     geometry_of,
     places_of,
+    stacked,
 )
 from frame.cohorts.phantom.chest_body import Chest, chest_of
-from frame.cohorts.phantom.chest_findings import draw_findings, rib_step
+from frame.cohorts.phantom.chest_findings import draw_devices, draw_findings, rib_step
 from frame.cohorts.phantom.grain import (
     Frame,
     Plane,
@@ -75,6 +78,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(FINDINGS, 0.0),
 }
 
+#: Pixels that are drawn together: enough to outweigh the calls, few enough for the processor's cache.
+_PIXELS: Final = 65_536
 _NEEDED: Final = ("seed", "patient_seed", *ANATOMY, "view", "site_look")
 
 
@@ -124,13 +129,64 @@ def draw_chest(table: pd.DataFrame | Mapping[str, Any], side: int) -> NDArray[np
         whole=("seed", "patient_seed", "site_look", "device", "texture_group"),
     )
     images = np.empty((len(rows), side, side), dtype=np.uint8)
-    for k, row in enumerate(rows):
-        images[k] = as_bytes(_draw(row, frame))
+    together = max(1, _PIXELS // side**2)
+    for start in range(0, len(rows), together):
+        part = slice(start, start + together)
+        for k, grey in enumerate(_draw(rows[part], frame)):
+            images[start + k] = as_bytes(grey)
     return images
 
 
-def _draw(row: Mapping[str, Any], frame: Frame) -> Plane:
-    """Grey values of one image, 0 to 1."""
+def _draw(rows: Sequence[Mapping[str, Any]], frame: Frame) -> Plane:
+    """Grey values of images that are drawn together, 0 to 1, shape (n, side, side).
+
+    Everything is computed element by element, or image by image, so that no image depends on the others.
+    """
+    ones = [_begin(row, frame) for row in rows]
+    g = stacked([one.g for one in ones])
+    chest = chest_of(
+        g,
+        frame,
+        [one.places for one in ones],
+        [rib_step(one.strength["fracture"], one.places) for one in ones],
+    )
+    patchy = np.stack([one.patchy for one in ones])
+    below = soft_step(chest.y - chest.dome - 0.10, 0.06) * soft_step(patchy - 0.9, 0.55)
+    chest.tissue -= below * soft_step(chest.x + 0.1, 0.2) * soft_step(0.72 - chest.u, 0.12) * 0.27
+    for k, one in enumerate(ones):
+        single = chest.one(k)
+        _stomach(single, one.g, frame, one.places.bubble, one.patchy)
+        draw_findings(single, one.g, frame, one.strength, one.places, one.patchy)
+    devices = [one.strength["support_devices"] for one in ones]
+    draw_devices(chest, [one.g for one in ones], frame, devices, [one.places for one in ones])
+    grey = _exposed(chest, g, frame, ones)
+    loud = np.array([one.look.noise for one in ones], dtype=np.float32)[:, None, None]
+    noise = blurred(np.stack([one.grain for one in ones]), 0.5)
+    grey += noise * (loud * (1.5 * min(1.0, 64.0 / frame.side) ** 0.6)) * (0.45 + 0.75 * grey)
+    for k, one in enumerate(ones):
+        if one.added is not None:
+            grey[k] += one.added
+    return grey
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """What is known of an image before anything is drawn: its lengths and all its random numbers."""
+
+    look: Look
+    strength: Mapping[str, float]
+    places: Places
+    g: Geometry[float]
+    z: list[float]
+    u: list[float]
+    patchy: Plane
+    mottle: Plane
+    added: Plane | None
+    grain: Plane
+
+
+def _begin(row: Mapping[str, Any], frame: Frame) -> _Begun:
+    """The numbers of one image."""
     look = LOOKS[row["site_look"]]
     strength = {name: row[name] * (1.0 if name in CONTROL_FINDINGS else row["contrast"]) for name in FINDINGS}
     places = places_of(row["patient_seed"])
@@ -144,60 +200,59 @@ def _draw(row: Mapping[str, Any], frame: Frame) -> Plane:
     mottle = smooth_field(random, frame, 30)
     added = texture(frame, row["texture"], row["texture_group"], _amplitude(row), random)
     g = geometry_of(row, strength, places, look, z, u[8:])
-    chest = chest_of(g, frame, places, rib_step(strength["fracture"], places))
-    _bowel(chest, g, frame, places.bubble, patchy)
-    draw_findings(chest, g, frame, strength, places, patchy)
-    grey = _exposed(chest, g, frame, look, mottle, z[8:], u)
-    noise = blurred(random.standard_normal((frame.side, frame.side), dtype=np.float32), 0.5)
-    grey += noise * (look.noise * 1.5 * min(1.0, 64.0 / frame.side) ** 0.6) * (0.45 + 0.75 * grey)
-    if added is not None:
-        grey += added
-    return grey
+    grain = random.standard_normal((frame.side, frame.side), dtype=np.float32)
+    return _Begun(look, strength, places, g, z, u, patchy, mottle, added, grain)
 
 
-def _bowel(chest: Chest, g: Geometry, frame: Frame, bubble: float, gas: Plane) -> None:
-    """Air in the stomach and bowel."""
-    below = soft_step(chest.y - chest.dome - 0.10, 0.06)
-    chest.tissue -= below * soft_step(gas - 0.9, 0.35) * soft_step(chest.x + 0.1, 0.2) * 0.34
-    if bubble > 0:
-        centre_x, centre_y = 0.36 + 0.14 * bubble, g.dome_left + 0.13 - 0.08 * bubble
-        q = np.square((chest.x - centre_x) * (1.0 / (0.11 + 0.16 * bubble)))
-        q += np.square((chest.y - centre_y) * (1.0 / (0.06 + 0.10 * bubble)))
-        pocket = soft_step((1.0 - q + 0.25 * gas) * 0.08, max(frame.softness, 0.022))
-        pocket *= soft_step(centre_y + 0.05 - chest.y, max(frame.softness, 0.016))
-        chest.tissue -= pocket * (soft_step(chest.y - chest.dome - 0.02, 0.02) * (0.30 + 0.25 * bubble))
+def _stomach(chest: Chest, g: Geometry[float], frame: Frame, bubble: float, gas: Plane) -> None:
+    """The air bubble of the stomach, in one chest."""
+    if bubble <= 0:
+        return
+    centre_x, centre_y = 0.36 + 0.14 * bubble, g.dome_left + 0.13 - 0.08 * bubble
+    q = np.square((chest.x - centre_x) * (1.0 / (0.11 + 0.16 * bubble)))
+    q += np.square((chest.y - centre_y) * (1.0 / (0.06 + 0.10 * bubble)))
+    pocket = soft_step((1.0 - q + 0.25 * gas) * 0.08, max(frame.softness, 0.022))
+    pocket *= soft_step(centre_y + 0.05 - chest.y, max(frame.softness, 0.016))
+    chest.tissue -= pocket * (soft_step(chest.y - chest.dome - 0.02, 0.02) * (0.30 + 0.25 * bubble))
 
 
-def _exposed(
-    chest: Chest, g: Geometry, frame: Frame, look: Look, mottle: Plane, tilt: list[float], u: list[float]
-) -> Plane:
+def _exposed(chest: Chest, g: Geometry[Plane], frame: Frame, ones: Sequence[_Begun]) -> Plane:
     """Absorption, grey curve, collimation and marker."""
+
+    def each(numbers: list[float]) -> Plane:
+        return np.array(numbers, dtype=np.float32)[:, None, None]
+
     vessels = chest.vessels * (chest.lung * (1.0 - 0.75 * chest.heart))
     tissue = chest.tissue * (1.0 - chest.air) + chest.bone + vessels
-    tissue += chest.lung * mottle * 0.020
-    tissue *= 1.0 + 0.020 * tilt[0] * frame.x + 0.020 * tilt[1] * frame.y
+    tissue += chest.lung * np.stack([one.mottle for one in ones]) * 0.020
+    tilt_x, tilt_y = each([0.020 * one.z[8] for one in ones]), each([0.020 * one.z[9] for one in ones])
+    tissue *= 1.0 + tilt_x * frame.x + tilt_y * frame.y
     tissue += chest.metal
     grey = 1.0 - np.exp(np.maximum(tissue, 0.0) * (-1.22 * g.exposure))
-    grey = np.power(np.maximum(grey, 1e-4), g.gamma)
+    # A power by its logarithm, of numbers above 0.
+    grey = np.exp(np.log(np.maximum(grey, 1e-4)) * g.gamma)
     grey *= 1.09
-    if look.sharpening:
-        grey += (grey - blurred(grey, 0.8)) * (1.7 * look.sharpening)
-        np.maximum(grey, 0.0, out=grey)
+    sharper = each([1.7 * one.look.sharpening for one in ones])
+    grey += (grey - blurred(grey, 0.8)) * sharper
+    np.maximum(grey, 0.0, out=grey)
     # Some radiographs come out flat and grey.
-    flat = 0.20 + 0.30 * u[0] if u[1] < 0.12 else 0.0
+    flats = [0.20 + 0.30 * one.u[0] if one.u[1] < 0.12 else 0.0 for one in ones]
     grey = soft_shoulder(grey, 0.86)
-    grey *= (1.0 - flat) * (look.white - look.black)
-    grey += look.black + 0.14 * flat
-    return _marked(grey, frame, look, u)
+    grey *= each(
+        [(1.0 - flat) * (one.look.white - one.look.black) for flat, one in zip(flats, ones, strict=True)]
+    )
+    grey += each([one.look.black + 0.14 * flat for flat, one in zip(flats, ones, strict=True)])
+    for one, image in zip(ones, grey, strict=True):
+        _marked(image, frame, one.look, one.u)
+    return grey
 
 
-def _marked(grey: Plane, frame: Frame, look: Look, u: list[float]) -> Plane:
-    """The collimator's border and the side marker."""
+def _marked(grey: Plane, frame: Frame, look: Look, u: list[float]) -> None:
+    """The collimator's border and the side marker; the image is changed."""
     edge = 1.0 - look.collimation * (0.4 + 1.6 * u[2]) - (0.06 * u[3] if u[4] < 0.25 else -0.05)
     if edge < 1.0:
-        grey = grey * soft_step(edge - np.abs(frame.x - 0.02 * (u[5] - 0.5)), max(frame.softness, 0.008))
+        grey *= soft_step(edge - np.abs(frame.x - 0.02 * (u[5] - 0.5)), max(frame.softness, 0.008))
     _marker(grey, frame, look, 0.05 * (u[6] - 0.5), 0.10 * (u[7] - 0.5))
-    return grey
 
 
 def _marker(grey: Plane, frame: Frame, look: Look, move_x: float, move_y: float) -> None:

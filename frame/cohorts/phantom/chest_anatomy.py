@@ -7,15 +7,16 @@ deviations (mean 0, standard deviation 1, at most 2.2); they do not depend on ag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from math import pi
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from frame.cohorts.phantom.grain import bounded
+from frame.cohorts.phantom.grain import Plane, bounded
 from frame.cohorts.phantom.seeds import column_of_seeds, stream
 
 __all__ = [
@@ -28,7 +29,10 @@ __all__ = [
     "draw_anatomy",
     "geometry_of",
     "places_of",
+    "stacked",
 ]
+
+_Number = TypeVar("_Number")
 
 #: The fourteen numbers of a patient.
 ANATOMY: Final = (
@@ -181,6 +185,7 @@ class Places:
         return replace(self, device=device)
 
 
+@lru_cache(maxsize=64)
 def places_of(patient_seed: int) -> Places:
     """The places of a patient's findings.
 
@@ -209,11 +214,11 @@ def places_of(patient_seed: int) -> Places:
         atelectasis=side(u[3], 0.35),
         pleural=side(u[4], 0.5),
         opacity=side(u[5], 0.7),
-        zone=_zone(u[6], (0.55, 0.82, 0.92)),
+        zone=_zone(u[6], (0.14, 0.26, 0.70)),
         pneumonia_zone=_zone(u[7], (0.50, 0.88, 0.95)),
         lesion_x=tuple(lesion_sides[k] * (0.44 + 0.24 * u[10 + k]) for k in range(n_lesions)),
         lesion_y=tuple(0.38 + 0.26 * u[12 + k] for k in range(n_lesions)),
-        lesion_r=tuple(0.08 + 0.06 * u[14 + k] for k in range(n_lesions)),
+        lesion_r=tuple(0.09 + 0.06 * u[14 + k] for k in range(n_lesions)),
         fracture_side=side(u[16], 0.5),
         fracture_y=-0.25 + 0.35 * u[17],
         device=_zone(u[18], (0.3, 0.6, 0.8)),
@@ -229,8 +234,8 @@ def _zone(value: float, bounds: tuple[float, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """Lengths of one image, half widths, and how it was taken.
+class Geometry(Generic[_Number]):
+    """Lengths of one image, half widths, and how it was taken; or of a stack of images (:func:`stacked`).
 
     Attributes
     ----------
@@ -256,32 +261,53 @@ class Geometry:
         Exposure factor and grey exponent of this image; chin in the frame; arms beside the trunk.
     """
 
-    turn: float
-    shift_x: float
-    shift_y: float
-    scale: float
-    apex: float
-    wall: float
-    dome_right: float
-    dome_left: float
-    body: float
-    tissue: float
-    breast: float
-    heart: float
-    tilt: float
-    pedicle: float
-    knob: float
-    vessels: float
-    rib_spacing: float
-    rib_slope: float
-    rib_phase: float
-    bone: float
-    clavicle: float
-    ap: float
-    exposure: float
-    gamma: float
-    chin: float
-    arms: float
+    turn: _Number
+    shift_x: _Number
+    shift_y: _Number
+    scale: _Number
+    apex: _Number
+    wall: _Number
+    dome_right: _Number
+    dome_left: _Number
+    body: _Number
+    tissue: _Number
+    breast: _Number
+    heart: _Number
+    tilt: _Number
+    pedicle: _Number
+    knob: _Number
+    vessels: _Number
+    rib_spacing: _Number
+    rib_slope: _Number
+    rib_phase: _Number
+    bone: _Number
+    clavicle: _Number
+    ap: _Number
+    exposure: _Number
+    gamma: _Number
+    chin: _Number
+    arms: _Number
+
+
+def stacked(geometries: list[Geometry[float]]) -> Geometry[Plane]:
+    """The lengths of several images, to be drawn together.
+
+    Parameters
+    ----------
+    geometries : list of Geometry
+        One an image.
+
+    Returns
+    -------
+    Geometry
+        Each length an array of float32 of shape (n, 1, 1).
+    """
+    return Geometry(
+        **{
+            part.name: np.array([getattr(g, part.name) for g in geometries], dtype=np.float32)[:, None, None]
+            for part in fields(Geometry)
+        }
+    )
 
 
 def geometry_of(
@@ -291,7 +317,7 @@ def geometry_of(
     look: Look,
     z: list[float],
     u: list[float],
-) -> Geometry:
+) -> Geometry[float]:
     """Lengths of one image.
 
     Parameters
@@ -340,7 +366,7 @@ def geometry_of(
         tissue=1.0 + 0.07 * a["soft_tissue"],
         breast=(1.0 - child) * min(max(0.45 + 0.35 * a["breast_shadow"], 0.0), 1.0),
         heart=heart,
-        tilt=0.50 + 0.13 * a["heart_tilt"] - 0.15 * strength["cardiomegaly"],
+        tilt=0.32 + 0.13 * a["heart_tilt"] - 0.15 * strength["cardiomegaly"],
         pedicle=pedicle + 0.038 * strength["enlarged_cardiomediastinum"],
         knob=(0.072 + 0.010 * a["aortic_knob"]) * (1.0 - 0.5 * child)
         + 0.016 * strength["enlarged_cardiomediastinum"],

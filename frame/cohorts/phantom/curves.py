@@ -6,8 +6,8 @@ the same factor, so that it carries the same total at every image size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Final
 
 import numpy as np
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from frame.cohorts.phantom.grain import Frame, Plane
 
-__all__ = ["Arcs", "Numbers", "draw_points", "sample_arcs"]
+__all__ = ["Arcs", "Numbers", "Points", "Whole", "draw_points", "draw_stack", "joined", "sample_arcs"]
 
 _SQRT_TWO_PI: Final = 2.5066282746310002
 
 #: Numbers for the points or arcs of a drawing.
 Numbers = NDArray[np.float64]
+#: Numbers of lines or images.
+Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,35 @@ class Arcs:
         )
 
 
-def sample_arcs(arcs: Arcs, frame: Frame) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+@dataclass(frozen=True)
+class Points:
+    """Spots along lines; all arrays have the shape (n,).
+
+    Attributes
+    ----------
+    line : numpy.ndarray of int64
+        Number of the line that each point belongs to.
+    x, y : numpy.ndarray
+        Places in the frame.
+    width : numpy.ndarray
+        Standard deviation of the line there, positive, half widths of the image.
+    strength : numpy.ndarray
+        Peak value of the line times the length that the point stands for.
+    """
+
+    line: Whole
+    x: Numbers
+    y: Numbers
+    width: Numbers
+    strength: Numbers
+
+    def of(self, lines: NDArray[np.bool_]) -> Points:
+        """The points of some lines; ``lines`` says of each line whether it is wanted."""
+        kept = lines[self.line]
+        return Points(self.line[kept], self.x[kept], self.y[kept], self.width[kept], self.strength[kept])
+
+
+def sample_arcs(arcs: Arcs, frame: Frame) -> Points:
     """Points along lines, dense enough for the pixel size.
 
     Parameters
@@ -92,62 +122,114 @@ def sample_arcs(arcs: Arcs, frame: Frame) -> tuple[Numbers, Numbers, Numbers, Nu
 
     Returns
     -------
-    x, y, width, strength : numpy.ndarray, shape (n, k)
-        Place of each point, width of the line there, and the strength times the length between points.
+    Points
+        One a pixel of length, line after line; those of a line do not depend on the other lines.
     """
-    k = max(3, ceil(float(arcs.length.max()) / frame.pixel))
-    share = ((np.arange(k) + 0.5) / k)[None, :]
-    bend, angle, length = arcs.bend[:, None], arcs.angle[:, None], arcs.length[:, None]
+    counts = np.maximum(3, np.ceil(arcs.length * (1.0 / frame.pixel))).astype(np.int64)
+    line = np.repeat(np.arange(len(counts)), counts)
+    share = (np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts) + 0.5) / counts[line]
+    bend, angle, length = arcs.bend[line], arcs.angle[line], arcs.length[line]
     # The chord of an arc lies at the mean of the two directions. Single precision is much faster here.
     chord = (angle + (0.5 * bend) * share).astype(np.float32)
     reach = length * share
-    x = arcs.x[:, None] + reach * np.cos(chord)
-    y = arcs.y[:, None] + reach * np.sin(chord)
-    width = arcs.width[:, None] * (1.0 - arcs.taper[:, None] * share)
-    strength = (arcs.strength / k * arcs.length)[:, None] * (1.0 - arcs.fade[:, None] * share)
-    return x, y, width, strength
+    x = arcs.x[line] + reach * np.cos(chord)
+    y = arcs.y[line] + reach * np.sin(chord)
+    width = arcs.width[line] * (1.0 - arcs.taper[line] * share)
+    strength = (arcs.strength / counts * arcs.length)[line] * (1.0 - arcs.fade[line] * share)
+    return Points(line, x, y, width, strength)
 
 
-def draw_points(frame: Frame, x: Numbers, y: Numbers, width: Numbers, strength: Numbers) -> Plane:
-    """Sum of Gaussian spots at points of lines.
+def joined(parts: Sequence[Points]) -> Points:
+    """Points of several sets of lines, one set after the other; numbers of lines stay as they are."""
+    return Points(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("line", "x", "y", "width", "strength")
+        )
+    )
+
+
+def draw_points(frame: Frame, points: Points) -> Plane:
+    """Sum of Gaussian spots at points of lines, in one image.
 
     Parameters
     ----------
     frame : Frame
         Where to draw.
-    x, y : numpy.ndarray
-        Places of the points; those off the frame are left out.
-    width : numpy.ndarray
-        Standard deviations, positive, half widths of the image.
-    strength : numpy.ndarray
-        Peak value of the line times the length that a point stands for.
+    points : Points
+        Those off the frame are left out.
 
     Returns
     -------
     numpy.ndarray of float32, shape (side, side)
         The lines; crossing lines add up.
     """
+    (drawn,) = draw_stack(frame, points, np.zeros(len(points.x), dtype=np.int64), 1)
+    return np.asarray(drawn)
+
+
+def draw_stack(frame: Frame, points: Points, image: Whole, n_images: int) -> Plane:
+    """Sum of Gaussian spots at points of lines, in several images.
+
+    Parameters
+    ----------
+    frame : Frame
+        Where to draw.
+    points : Points
+        Those off the frame are left out.
+    image : numpy.ndarray of int64, shape (n,)
+        Number of the image that each point is drawn in, from 0.
+    n_images : int
+        Images.
+
+    Returns
+    -------
+    numpy.ndarray of float32, shape (n_images, side, side)
+        The lines; an image's do not depend on the other images.
+    """
     side = frame.side
-    sigma = np.sqrt(np.square(width) + (0.5 * frame.pixel) ** 2)
+    sigma = np.sqrt(np.square(points.width) + (0.5 * frame.pixel) ** 2)
     # A line of spots of total m a length has the peak m / (sigma sqrt(2 pi)); width / sigma keeps the total.
-    weight = (strength * width / (np.square(sigma) * _SQRT_TWO_PI)).ravel()
-    column = ((x + 1.0) / frame.pixel - 0.5).ravel()
-    row = ((y + 1.0) / frame.pixel - 0.5).ravel()
-    spread = (sigma / frame.pixel).ravel()
-    reach = max(2, ceil(2.3 * float(spread.max())))
+    weight = points.strength * points.width / (np.square(sigma) * _SQRT_TWO_PI)
+    column = (points.x + 1.0) * (1.0 / frame.pixel) - 0.5
+    row = (points.y + 1.0) * (1.0 / frame.pixel) - 0.5
+    spread = sigma * (1.0 / frame.pixel)
+    reach = np.maximum(2, np.ceil(2.3 * spread)).astype(np.int64)
     seen = (column > -reach) & (column < side - 1 + reach) & (row > -reach) & (row < side - 1 + reach)
-    if not bool(seen.any()):
-        return np.zeros((side, side), dtype=np.float32)
-    column, row, weight, spread = column[seen], row[seen], weight[seen], spread[seen]
-    offsets = np.arange(1 - reach, 1 + reach, dtype=np.int32)[:, None]
-    columns = np.floor(column).astype(np.int32) + offsets
-    rows = np.floor(row).astype(np.int32) + offsets
-    scale = -0.5 / np.square(spread)
-    across = np.exp(np.square(columns - column) * scale)
-    down = np.exp(np.square(rows - row) * scale) * weight
+    total = np.zeros((n_images, side, side), dtype=np.float32)
+    # Spots of a size together, so that a spot does not depend on its neighbours' size.
+    for size in np.unique(reach[seen]):
+        there = np.flatnonzero(seen & (reach == size))
+        window = int(size)
+        total += _spots(
+            side, window, column[there], row[there], weight[there], spread[there], image[there], n_images
+        )
+    return total
+
+
+def _spots(
+    side: int,
+    reach: int,
+    column: Numbers,
+    row: Numbers,
+    weight: Numbers,
+    spread: Numbers,
+    image: Whole,
+    n_images: int,
+) -> Plane:
+    """Spots in windows of twice the reach; places, widths and heights in pixels."""
+    first_column, first_row = np.floor(column), np.floor(row)
+    offsets = np.arange(1 - reach, 1 + reach)[:, None]
+    scale = (-0.5 / np.square(spread)).astype(np.float32)
+    across = np.exp(np.square((offsets - (column - first_column)).astype(np.float32)) * scale)
+    down = np.exp(np.square((offsets - (row - first_row)).astype(np.float32)) * scale)
+    down *= weight.astype(np.float32)
     margin = 2 * reach + 1
     wide = side + 2 * margin
-    index = ((rows + margin) * wide)[:, None, :] + (columns + margin)
+    corner = (
+        (image * wide + first_row.astype(np.int64) + margin) * wide + first_column.astype(np.int64) + margin
+    )
+    index = corner + (offsets * wide)[:, None] + offsets
     spots = down[:, None, :] * across
-    total = np.bincount(index.ravel(), weights=spots.ravel(), minlength=wide * wide)
-    return np.ascontiguousarray(total.reshape(wide, wide)[margin:-margin, margin:-margin], dtype=np.float32)
+    total = np.bincount(index.ravel(), weights=spots.ravel(), minlength=n_images * wide * wide)
+    return total.reshape(n_images, wide, wide)[:, margin:-margin, margin:-margin].astype(np.float32)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from frame.cohorts.phantom.curves import Arcs, Numbers, draw_points, sample_arcs
+from frame.cohorts.phantom.curves import Arcs, Numbers, draw_points, joined, sample_arcs
 from frame.cohorts.phantom.grain import (
     Frame,
     Plane,
@@ -289,13 +289,14 @@ def _vessels(frame: Frame, disc: _Disc, row: Mapping[str, Any], numbers: Numbers
     first = _branches(trunk, (0.22, 0.38, 0.55, 0.74), numbers[6 * n : 22 * n].reshape(4, n, 4), disc.side)
     m = len(first.x)
     second = _branches(first, (0.5,), numbers[22 * n : 22 * n + 4 * m].reshape(4, m, 1), disc.side)
-    drawn = [np.zeros(0)] * 8
-    for arcs, veins in ((trunk, vein), (first, np.repeat(vein, 4)), (second, np.repeat(vein, 4))):
-        parts = sample_arcs(arcs, frame)
-        for k, chosen in ((0, ~veins), (4, veins)):
-            for j in range(4):
-                drawn[k + j] = np.concatenate([drawn[k + j], parts[j][chosen].ravel()])
-    return draw_points(frame, *drawn[:4]), draw_points(frame, *drawn[4:])
+    drawn = [
+        (sample_arcs(arcs, frame), veins)
+        for arcs, veins in ((trunk, vein), (first, np.repeat(vein, 4)), (second, np.repeat(vein, 4)))
+    ]
+    arteries = joined([points.of(~veins) for points, veins in drawn])
+    return draw_points(frame, arteries), draw_points(
+        frame, joined([points.of(veins) for points, veins in drawn])
+    )
 
 
 def _branches(parents: Arcs, shares: tuple[float, ...], u: Numbers, side: float) -> Arcs:

@@ -33,7 +33,8 @@ __all__ = [
     "window_at",
 ]
 
-#: One image of numbers, shape (side, side), float32 (the stubs of numpy widen float32 times float).
+#: Numbers of an image or a stack of images, shape (side, side) or (n, side, side), float32 (the stubs of
+#: numpy widen float32 times float).
 Plane = NDArray[Any]
 
 #: Smallest and largest side of an image in pixels.
@@ -106,14 +107,14 @@ def make_frame(side: int) -> Frame:
     return Frame(int(side), x, y, 2.0 / side)
 
 
-def soft_step(distance: Plane, width: float) -> Plane:
+def soft_step(distance: Plane, width: float | Plane) -> Plane:
     """A soft edge: 0 where the distance is far below 0, 1 far above, 1/2 at 0.
 
     Parameters
     ----------
     distance : numpy.ndarray of float32
         Signed distance from the edge, positive inside.
-    width : float
+    width : float or numpy.ndarray of float32
         Half width of the transition; at least :attr:`Frame.softness` looks smooth.
 
     Returns
@@ -239,8 +240,8 @@ def blurred(values: Plane, share: float) -> Plane:
 
     Parameters
     ----------
-    values : numpy.ndarray of float32, shape (side, side)
-        An image or noise.
+    values : numpy.ndarray of float32, shape (side, side) or (n, side, side)
+        Images or noise.
     share : float
         Weight of the neighbours' mean, 0 to 1.
 
@@ -249,13 +250,14 @@ def blurred(values: Plane, share: float) -> Plane:
     numpy.ndarray of float32
         Same shape.
     """
-    padded = np.empty((values.shape[0] + 2, values.shape[1] + 2), dtype=np.float32)
-    padded[1:-1, 1:-1] = values
-    padded[0, 1:-1], padded[-1, 1:-1] = values[0], values[-1]
-    padded[:, 0], padded[:, -1] = padded[:, 1], padded[:, -2]
-    around = padded[:-2, 1:-1] + padded[2:, 1:-1]
-    around += padded[1:-1, :-2]
-    around += padded[1:-1, 2:]
+    rows, columns = values.shape[-2:]
+    padded = np.empty((*values.shape[:-2], rows + 2, columns + 2), dtype=np.float32)
+    padded[..., 1:-1, 1:-1] = values
+    padded[..., 0, 1:-1], padded[..., -1, 1:-1] = values[..., 0, :], values[..., -1, :]
+    padded[..., :, 0], padded[..., :, -1] = padded[..., :, 1], padded[..., :, -2]
+    around = padded[..., :-2, 1:-1] + padded[..., 2:, 1:-1]
+    around += padded[..., 1:-1, :-2]
+    around += padded[..., 1:-1, 2:]
     around *= share / 4
     around += values * (1.0 - share)
     return around

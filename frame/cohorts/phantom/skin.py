@@ -175,8 +175,8 @@ def _draw(row: Mapping[str, Any], frame: Frame) -> NDArray[np.float32]:
     look = LOOKS[row["site_look"]]
     lasting = stream(row["lesion_seed"], "lesion shape")
     kind = lasting.random(6).tolist()
-    shape = smooth_field(lasting, frame, 4), smooth_field(lasting, frame, 13)
-    hues = smooth_field(lasting, frame, 5), smooth_field(lasting, frame, 9)
+    shape = _mixed(lasting, frame, 4, 6), _mixed(lasting, frame, 11, 15)
+    hues = _mixed(lasting, frame, 4, 7), _mixed(lasting, frame, 8, 13)
     random = stream(row["seed"], "skin image")
     z = bounded(random.standard_normal(10).tolist())
     u = random.random(12).tolist()
@@ -195,6 +195,9 @@ def _draw(row: Mapping[str, Any], frame: Frame) -> NDArray[np.float32]:
     light *= 1.0 + (0.020 * pores + 0.020 * lines) * (1.0 - 0.6 * look.lens) + height
     cover = _hairs(frame, hairs) if u[0] < look.hair else None
     image = np.empty((frame.side, frame.side, 3), dtype=np.float32)
+    grey = sum(tone) / 3
+    # A scar has less colour than the skin, and is a little lighter.
+    scar = [min(1.0, 0.62 * part + 0.48 * grey + 0.06) for part in tone]
     warm = look.warmth + 0.025 * z[9]
     for channel in range(3):
         base = tone[channel] * (1.0 + (0.5 - 0.5 * channel) * warm * 2.0)
@@ -202,7 +205,7 @@ def _draw(row: Mapping[str, Any], frame: Frame) -> NDArray[np.float32]:
         plane = np.exp(absorbed * -1.0) * base
         veil = (0.36, 0.38, 0.44)[channel] * (1.0 - 0.45 * dark)
         plane += blue * (veil - plane)
-        plane += white * (min(1.0, 1.16 * tone[channel] + 0.06) - plane)
+        plane += white * (scar[channel] - plane)
         plane *= light
         if cover is not None:
             plane *= 1.0 - cover * (0.72, 0.78, 0.84)[channel]
@@ -215,6 +218,12 @@ def _draw(row: Mapping[str, Any], frame: Frame) -> NDArray[np.float32]:
         noise += added
     image += noise[:, :, None]
     return image
+
+
+def _mixed(random: np.random.Generator, frame: Frame, coarse: int, fine: int) -> Plane:
+    """A smooth field of two grids, in which neither grid shows, without extremes."""
+    both = 0.78 * smooth_field(random, frame, coarse) + 0.62 * smooth_field(random, frame, fine)
+    return 1.9 * np.tanh(both * (1.0 / 1.9))
 
 
 def _lesion(
@@ -281,7 +290,7 @@ def _hairs(frame: Frame, u: NDArray[np.float64]) -> Plane:
         strength=0.55 + 0.4 * u[7],
         fade=np.full(n, 0.2),
     )
-    return np.minimum(draw_points(frame, *sample_arcs(arcs, frame)), 0.95)
+    return np.minimum(draw_points(frame, sample_arcs(arcs, frame)), 0.95)
 
 
 def _furniture(image: NDArray[np.float32], frame: Frame, look: Look, u: list[float], z: list[float]) -> None:

@@ -260,6 +260,33 @@ def test_a_missing_column_and_a_wrong_side_are_sentences():
         chest.draw_chest(chest_table(2), 8)
 
 
+@MODALITIES
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_image_with_values_that_are_no_numbers_is_not_given_out(modality, value, monkeypatch):
+    """One pixel goes wrong in the arithmetic: nothing is returned, so nothing can be written."""
+    draw, table_of = DRAWINGS[modality]
+    module = {"chest": chest, "skin": skin, "fundus": fundus}[modality]
+    right = module.blurred
+
+    def wrong(values, share):
+        found = right(values, share)
+        found[..., 3, 3] = value
+        return found
+
+    monkeypatch.setattr(module, "blurred", wrong)
+    with pytest.raises(grain.DrawingDefect, match="no numbers"):
+        draw(table_of(3), 32)
+
+
+@MODALITIES
+def test_a_constant_image_is_not_given_out(modality, monkeypatch):
+    draw, table_of = DRAWINGS[modality]
+    module = {"chest": chest, "skin": skin, "fundus": fundus}[modality]
+    monkeypatch.setattr(module, "as_bytes", lambda grey: grain.as_bytes(np.full_like(grey, 0.4)))
+    with pytest.raises(grain.DrawingDefect, match="constant"):
+        draw(table_of(3), 32)
+
+
 def test_a_defect_is_raised_before_anything_is_written():
     with pytest.raises(grain.DrawingDefect, match="no numbers"):
         grain.as_bytes(np.full((4, 4), np.nan, dtype=np.float32))

@@ -33,13 +33,13 @@ def chest(populations):
 
 
 def test_the_profile_states_this_world(truth):
-    profile = load_profile("phantom")
+    profile = load_profile("demo")
     assert profile.phantom == truth == PhantomTruth()
     assert sorted(profile.sources) == sorted(truth.sources)
 
 
 def test_counts_match_the_profile(manifests):
-    profile = load_profile("phantom")
+    profile = load_profile("demo")
     for source in profile.sources:
         assert len(manifests[source].table) == profile.phantom.sizes(source).total
     totals = {
