@@ -88,8 +88,8 @@ def test_a_wrong_table_of_ones_own_ends_with_exit_code_2(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ("demo", "The profile names none; 4 of 18 can be loaded here (frame encoders list)."),
-        ("phantom", "4 of 4 can be loaded here."),
+        ("tables", "The profile names none; 4 of 18 can be loaded here (frame encoders list)."),
+        ("demo", "4 of 5 can be loaded here."),
         ("open", "1 of 6 can be loaded here."),
         ("paper", "dinov3_vit_l: WEIGHTS MISSING, accept the terms on its page, then download on first use"),
     ],

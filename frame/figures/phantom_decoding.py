@@ -20,6 +20,7 @@ from frame.cohorts.phantom.drawing import OLDEST_BAND, drawing_table, pictures
 from frame.cohorts.phantom.population import population
 from frame.cohorts.phantom.truth import PhantomTruth, RacePlant
 from frame.cohorts.schema import FINDINGS
+from frame.encoders.loaders import pixel_models
 from frame.errors import InputError
 
 __all__ = [
@@ -125,23 +126,20 @@ def draw_cohort(
 
 
 def block_means(images: NDArray[np.uint8]) -> Floats:
-    """Means of blocks of grey images.
+    """Means of blocks of grey images, as the encoder ``block_means`` of the panel gives them.
 
     Parameters
     ----------
     images : numpy.ndarray of uint8, shape (n, side, side)
-        Images; the side is a multiple of :data:`BLOCKS`.
+        Images; the side is at least :data:`BLOCKS`.
 
     Returns
     -------
     numpy.ndarray of float64, shape (n, 256)
         Means on the grey scale from 0 to 1, row by row.
     """
-    n, side = images.shape[:2]
-    block = side // BLOCKS
-    cut = images.reshape(n, BLOCKS, block, BLOCKS, block)
-    means: Floats = cut.mean(axis=(2, 4), dtype=np.float64).reshape(n, -1) / 255
-    return means
+    grey = images[:, np.newaxis].astype(np.float32) / np.float32(255)
+    return pixel_models.block_means(grey, BLOCKS).astype(np.float64)
 
 
 def gradient_means(images: NDArray[np.uint8]) -> Floats:

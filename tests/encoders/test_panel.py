@@ -77,17 +77,19 @@ def test_every_encoder_of_a_profile_is_in_the_table_with_its_role():
     }
 
 
-def test_the_phantom_profile_needs_no_download():
-    roles = load_profile("phantom").encoders
+def test_the_demo_needs_no_download():
+    roles = load_profile("demo").encoders
     assert set(roles) == {"panel", "injection", "fine_tuning", "image_text", "pretraining_start"}
     for names in roles.values():
-        assert all(encoder(name).kind in ("untrained", "pixels") for name in names)
+        assert all(encoder(name).kind in ("untrained", "pixels") or encoder(name).package for name in names)
 
 
 def test_a_profile_with_an_unknown_encoder_is_refused(tmp_path):
     path = tmp_path / "own.yml"
-    demo = (Path(load_profile.__code__.co_filename).parent / "profiles" / "demo.yml").read_text("utf-8")
-    path.write_text(demo.replace("name: demo", "name: own\nencoders: {panel: [rad_dina]}"), encoding="utf-8")
+    text = (Path(load_profile.__code__.co_filename).parent / "profiles" / "tables.yml").read_text("utf-8")
+    path.write_text(
+        text.replace("name: tables", "name: own\nencoders: {panel: [rad_dina]}"), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=r"'rad_dina' is unknown.*did you mean rad_dino"):
         load_profile(str(path))
 
