@@ -4,7 +4,8 @@
     The package with its extras ``scores``, ``plots``, ``study``, ``book`` and ``test``, for ``make book`` and
     ``make test``.
 ``requirements-models.lock``
-    The same and the extras ``models`` and ``pretrained``: one environment for GPU nodes. Shared packages have the same versions.
+    The same and the extras ``models`` and ``pretrained``: one environment for GPU nodes.
+    Shared packages have the same versions.
 ``requirements-tables.lock``
     What ``requirements/tables.in`` names, without its dependencies, in the version of the models lock: a
     package from whose files real tables are read, and which is never imported.
