@@ -280,7 +280,7 @@ class Download:
         return f"{self.name}: {self.shape[0]:,} rows, {self.shape[1]:,} columns"
 
 
-def download_csv(table: pd.DataFrame, name: str) -> Download:
+def download_csv(table: pd.DataFrame, name: str, note: str = "") -> Download:
     """Offer a table as a CSV file that the page itself carries; nothing is written to disk.
 
     Parameters
@@ -289,6 +289,9 @@ def download_csv(table: pd.DataFrame, name: str) -> Download:
         One row per line; the index is left out.
     name : str
         File name, ending in ``.csv``.
+    note : str
+        What must be known of every row wherever the file goes, such as that its images are drawn; it is
+        written into a last column ``data``.
 
     Returns
     -------
@@ -303,6 +306,8 @@ def download_csv(table: pd.DataFrame, name: str) -> Download:
     """
     if not name.endswith(".csv") or any(mark in name for mark in "/\\:\"'<>&"):
         raise InputError(f"{name!r} is no file name for a CSV file; give, for example, 'figure_9.csv'.")
+    if note:
+        table = table.assign(data=note)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([str(column) for column in table.columns])

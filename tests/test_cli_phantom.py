@@ -1,6 +1,9 @@
 """``frame data phantom`` and the verbs that read what it draws: every count is labelled."""
 
+import csv
+import io
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -85,13 +88,21 @@ def test_then_everything_is_there_and_can_be_built_and_counted(drawn):
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_a_table_for_programs_stays_one_and_the_label_is_said_beside_it(drawn, form):
+def test_a_table_for_programs_says_it_in_each_row(drawn, form):
     options, _, _ = drawn
     found = run("data", "counts", *options, "--format", form)
-    assert NOTE not in found.stdout
-    assert NOTE in found.stderr
-    if form == "json":
-        assert {row["site"] for row in json.loads(found.stdout)} == {"nih_cxr14", "ddi"}
+    rows = json.loads(found.stdout) if form == "json" else list(csv.DictReader(io.StringIO(found.stdout)))
+    assert {row["site"] for row in rows} == {"nih_cxr14", "ddi"}
+    assert {row["data"] for row in rows} == {NOTE}
+
+
+def test_the_file_of_results_says_it_in_each_row(drawn):
+    options, _, _ = drawn
+    assert run("run", "cohort_counts", *options).exit_code == 0
+    written = (Path(options[3]) / "results" / "cohort_counts.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(written)))
+    assert len(rows) > 100
+    assert {row["data"] for row in rows} == {NOTE}
 
 
 def test_a_file_of_counts_says_it_too(drawn, tmp_path):

@@ -455,6 +455,10 @@ def test_no_count_of_drawn_images_is_compared_with_the_print():
     assert "equal" in set(cohort_tables.compare_sources(real)["verdict"])
     for compare in (cohort_tables.compare_sources, cohort_tables.compare_subgroups):
         assert {"equal", "differs"} & set(compare(drawn)["verdict"]) == set()
+        assert compare(real)["printed"].notna().any()
+        assert compare(drawn)["printed"].isna().all()
+    assert real.note == ""
+    assert drawn.note == "Phantom: drawn images, no patients."
     assert set(cohort_tables.compare_sources(drawn)["reason"]) == {"drawn images, no patients"}
     assert drawn.cohort == "phantom: drawn images, no patients; profile tried"
 

@@ -141,6 +141,12 @@ def test_download_holds_the_file(table):
     assert repr(shown) == "claims.csv: 2 rows, 5 columns"
 
 
+def test_download_says_in_each_row_what_must_be_known_of_it(table):
+    lines = download_csv(table, "claims.csv", "Phantom: drawn").content.splitlines()
+    assert lines[0].endswith(",data")
+    assert all(line.endswith(",Phantom: drawn") for line in lines[1:])
+
+
 def test_download_keeps_small_probabilities():
     shown = download_csv(pd.DataFrame({"p": [2.964411e-13]}), "p.csv")
     assert shown.content == "p\n2.96441e-13\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -79,9 +78,8 @@ def counts(
             notes = [NOTE, *notes]
         text = text_of(table, shape, title) + "".join(f"{note}\n" for note in notes)
     else:
-        text = text_of(table, shape)
-        if workspace.profile.phantom is not None:
-            print(NOTE, file=sys.stderr)
+        # The mark goes wherever the file goes.
+        text = text_of(table if workspace.profile.phantom is None else table.assign(data=NOTE), shape)
     if target is None:
         typer.echo(text, nl=False)
     else:

@@ -79,6 +79,13 @@ class CountedCohorts:
     planned: dict[str, int] = field(default_factory=dict)
 
     @property
+    def note(self) -> str:
+        """What every file of these counts must say of them; blank where the images are released ones."""
+        from frame.cohorts.phantom.truth import NOTE
+
+        return NOTE if self.drawn else ""
+
+    @property
     def cohort(self) -> str:
         """The sources in words, for a caption."""
         if self.drawn:
@@ -230,7 +237,8 @@ def compare_sources(counted: CountedCohorts) -> pd.DataFrame:
     -------
     pandas.DataFrame
         A row per source of the profile and column of the table: ``row``, ``quantity``, ``printed``,
-        ``ours``, ``verdict`` (as in :data:`frame.fidelity.VERDICTS`), ``reason``.
+        ``ours``, ``verdict`` (as in :data:`frame.fidelity.VERDICTS`), ``reason``. Of drawn images ``printed``
+        is missing.
     """
     import pandas as pd
 
@@ -244,7 +252,7 @@ def compare_sources(counted: CountedCohorts) -> pd.DataFrame:
             rows.append(
                 {"row": name, "quantity": column, **_compared(printed_cell(section, name, column), ours, why)}
             )
-    return pd.DataFrame(rows).astype({"printed": "Int64", "ours": "Int64"})
+    return _without_print(pd.DataFrame(rows), counted)
 
 
 def compare_subgroups(counted: CountedCohorts) -> pd.DataFrame:
@@ -277,7 +285,14 @@ def compare_subgroups(counted: CountedCohorts) -> pd.DataFrame:
                 row = f"{name} (fundus)" if modality == "fundus" else name
                 cell = {"row": row, "quantity": column}
                 rows.append({**cell, **_compared(printed_cell(section, name, column), ours, why)})
-    return pd.DataFrame(rows).astype({"printed": "Int64", "ours": "Int64"})
+    return _without_print(pd.DataFrame(rows), counted)
+
+
+def _without_print(compared: pd.DataFrame, counted: CountedCohorts) -> pd.DataFrame:
+    """No printed count stands beside one of drawn images, neither on a page nor in a file."""
+    if counted.drawn:
+        compared = compared.assign(printed=None)
+    return compared.astype({"printed": "Int64", "ours": "Int64"})
 
 
 def cells_beside_print(compared: pd.DataFrame, columns: Sequence[str] = COLUMNS) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from frame.cohorts.phantom.truth import NOTE
 from frame.experiments.contract import Unit, experiment, named_units, result_artefact, unit_artefact
 from frame.experiments.results import with_small_cells_hidden, write_result
 from frame.workspace.stages import Stage
@@ -37,7 +38,10 @@ def experiment_stages(workspace: Workspace, name: str) -> list[Stage]:
             outputs=(result_artefact(name), result_artefact(name).replace(".parquet", ".csv")),
             run=partial(_collect, name),
             inputs=tuple(output for stage in found for output in stage.outputs),
-            settings={"sizes.smallest_cell": workspace.profile.sizes.smallest_cell},
+            settings={
+                "sizes.smallest_cell": workspace.profile.sizes.smallest_cell,
+                "drawn": workspace.profile.phantom is not None,
+            },
             modules=(module,),
         )
     )
@@ -52,4 +56,6 @@ def _collect(name: str, workspace: Workspace, folder: Path) -> None:
     rows = experiment(name).collect(workspace)
     write_result(rows, folder / f"{name}.parquet")
     shown = with_small_cells_hidden(rows, workspace.profile.sizes.smallest_cell)
+    if workspace.profile.phantom is not None:
+        shown = shown.assign(data=NOTE)
     write_bytes(folder / f"{name}.csv", shown.to_csv(index=False, lineterminator="\n").encode("utf-8"), name)
