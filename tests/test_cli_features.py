@@ -119,14 +119,12 @@ def test_a_profile_without_encoders_or_images(raw, tmp_path):
     found = run("features", "extract", "--profile", profile, "--workspace", tmp_path / "workspace")
     assert found.exit_code == 2
     assert "Profile small names no encoder; give --encoder, or fill its key encoders" in found.stderr
-    found = run("features", "extract", "--encoder", "block_means", "--workspace", tmp_path / "demo")
+    tables = ("--profile", "tables", "--workspace", tmp_path / "tables")
+    found = run("features", "extract", "--encoder", "block_means", *tables)
     assert found.exit_code == 2
-    assert "Profile demo has no source with images that block_means is meant for." in found.stderr
-    found = run(
-        *("features", "extract", "--encoder", "block_means", "--source", "nih_cxr14"),
-        *("--workspace", tmp_path / "demo"),
-    )
-    assert "Source nih_cxr14 is read without images in profile demo" in found.stderr
+    assert "Profile tables has no source with images that block_means is meant for." in found.stderr
+    found = run("features", "extract", "--encoder", "block_means", "--source", "nih_cxr14", *tables)
+    assert "Source nih_cxr14 is read without images in profile tables" in found.stderr
 
 
 # --- progress

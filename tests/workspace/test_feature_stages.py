@@ -88,7 +88,7 @@ def test_no_stage_imports_torch_before_it_is_run(tmp_path):
         "import sys; from frame.workspace.graph import stages;"
         "from frame.workspace.layout import open_workspace;"
         "from frame.workspace.profiles import load_profile;"
-        "found = stages(open_workspace(load_profile('phantom'), 'nowhere'));"
+        "found = stages(open_workspace(load_profile('demo'), 'nowhere'));"
         "assert any(name.startswith('features:') for name in found);"
         "assert not {'torch', 'timm', 'transformers', 'open_clip'} & set(sys.modules)"
     )
