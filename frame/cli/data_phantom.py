@@ -8,7 +8,8 @@ import pandas as pd
 import typer
 
 from frame.cli.study_run import draw_what_is_stale, place
-from frame.cohorts.phantom.truth import NOTE, modality_of, statement
+from frame.cohorts.phantom.sentences import statement
+from frame.cohorts.phantom.truth import NOTE, modality_of
 from frame.cohorts.sources import sources
 from frame.errors import InputError
 from frame.workspace.phantom_stages import truth_table

@@ -192,6 +192,11 @@ class Profile(_Part):
             _check_names(f"attributes.{modality}", named, ATTRIBUTES[modality])
         for name in self.sources:
             self._check_roots(name)
+        if self.phantom is not None and self.sizes.image > phantoms.SIDES[1]:
+            raise ValueError(
+                f"sizes.image is {self.sizes.image}; with the key phantom it must be {phantoms.SIDES[0]} to "
+                f"{phantoms.SIDES[1]}, the sides that can be drawn"
+            )
         return self
 
     def _check_roots(self, name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from frame.cohorts.phantom.truth import SIDES
 from frame.errors import InputError
 
 __all__ = [
@@ -36,9 +37,6 @@ __all__ = [
 #: Numbers of an image or a stack of images, shape (side, side) or (n, side, side), float32 (the stubs of
 #: numpy widen float32 times float).
 Plane = NDArray[Any]
-
-#: Smallest and largest side of an image in pixels.
-SIDES: Final = (16, 512)
 
 #: Standard deviation of an unscaled cubic B-spline field with independent standard normal coefficients.
 _SPLINE_DEVIATION: Final = 151 / 315

@@ -1,7 +1,9 @@
 """Invented ids in the form of each source.
 
-No id can be taken for a released one: each begins with 8 or 9 where the source numbers its ids, or with
-``9000`` or ``8000`` where it has sums; in the form of the source otherwise.
+Where a source numbers its ids one after the other, those here begin with a digit that none of its numbers
+begins with (8 or 9). PadChest's long numbers begin with any digit, so those here are longer than any of its.
+Sums are made from the word phantom and begin with ``9000``; a released one may begin so too, but equality
+with a released one is practically impossible. Everything else is in the form of the source.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def numbered(numbers: Iterable[int], pattern: str) -> Texts:
 
 
 def long_numbers(source: str, kind: str, first: str, numbers: Iterable[int]) -> Texts:
-    """Ids of 38 digits, as PadChest has them.
+    """Long numbers as PadChest has them, of 60 digits, where it has 51 at most.
 
     Parameters
     ----------
@@ -50,10 +52,11 @@ def long_numbers(source: str, kind: str, first: str, numbers: Iterable[int]) -> 
     Returns
     -------
     numpy.ndarray of object
-        Ids, the running number in the last six digits, so that none stands twice.
+        Ids: the first digit, 22 zeros, a sum, and the running number in the last six digits, so that none
+        stands twice.
     """
     return np.array(
-        [f"{first}{int(_sum(source, kind, n), 16) % 10**31:031d}{int(n):06d}" for n in numbers], dtype=object
+        [f"{first}{int(_sum(source, kind, n), 16) % 10**31:053d}{int(n):06d}" for n in numbers], dtype=object
     )
 
 

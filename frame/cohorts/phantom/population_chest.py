@@ -16,7 +16,8 @@ Columns of the table (one row an image, patients together):
 ``<finding>_true``, ``<finding>_severity``, ``<finding>_recorded``
     Presence, how strongly it is drawn before age weakens it (0 to 1), and the recorded code.
 ``labels_flipped``
-    Whether the recorded label of the noisy finding is the opposite of the truth.
+    Whether the recorded label of the noisy finding is the opposite of the truth: a positive or a negative
+    one, since a blank or an uncertain label says neither.
 """
 
 from __future__ import annotations
@@ -28,14 +29,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from frame.cohorts.labels import BLANK, UNCERTAIN
+from frame.cohorts.labels import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from frame.cohorts.phantom.identities import long_numbers, numbered, sums
 from frame.cohorts.phantom.quotas import evenly, generator, images_of_patients, latent_finding, shuffled
 from frame.cohorts.phantom.truth import PhantomTruth
 from frame.cohorts.schema import FINDINGS
 from frame.cohorts.sites.finding_codes import finding_names
 
-__all__ = ["CAPPED", "CHILDREN", "ONE_IMAGE", "OVER_89", "WITH_RACE", "chest_population"]
+__all__ = [
+    "CAPPED",
+    "CHILDREN",
+    "NOT_ADMITTED",
+    "NOT_DESCRIBED",
+    "NOT_LISTED",
+    "NO_INSURANCE",
+    "ONE_IMAGE",
+    "OVER_89",
+    "VALID",
+    "WITHOUT_AGE",
+    "WITHOUT_SEX",
+    "WITH_RACE",
+    "chest_population",
+]
 
 #: Sources that record race and insurance, and whose labels may be blank or uncertain.
 WITH_RACE: Final = ("mimic_cxr", "chexpert")
@@ -47,19 +62,19 @@ CHILDREN: Final = "vindr_pcxr"
 OVER_89: Final = 91
 CAPPED: Final = 90
 #: Share of CheXpert's patients in its small released validation set, whose labels are complete.
-_VALID: Final = 0.04
+VALID: Final = 0.04
 #: First and last year of each age band of adults, and the oldest child.
 _YEARS: Final = ((20, 39), (40, 59), (60, 79), (80, 94))
 _OLDEST_CHILD: Final = 14
 #: Shares of patients without age, and without sex, at sources that lack them for some.
-_WITHOUT_AGE: Final = {"chexpert": 0.01, "padchest": 0.01, "vindr_cxr": 0.35, "vindr_pcxr": 1.0}
-_WITHOUT_SEX: Final = {"chexpert": 0.003, "padchest": 0.01, "vindr_cxr": 0.25, "vindr_pcxr": 1.0}
+WITHOUT_AGE: Final = {"chexpert": 0.01, "padchest": 0.01, "vindr_cxr": 0.35, "vindr_pcxr": 1.0}
+WITHOUT_SEX: Final = {"chexpert": 0.003, "padchest": 0.01, "vindr_cxr": 0.25, "vindr_pcxr": 1.0}
 #: Shares of MIMIC's patients that are not in its table of patients, and that have no admission.
-_NOT_LISTED: Final = 0.008
-_NOT_ADMITTED: Final = 0.015
+NOT_LISTED: Final = 0.008
+NOT_ADMITTED: Final = 0.015
 #: Shares of PadChest's images whose report says nothing of them, and of insurances that nobody recorded.
-_NOT_DESCRIBED: Final = 0.02
-_NO_INSURANCE: Final = 0.02
+NOT_DESCRIBED: Final = 0.02
+NO_INSURANCE: Final = 0.02
 
 
 def chest_population(truth: PhantomTruth, source: str) -> pd.DataFrame:
@@ -131,7 +146,8 @@ def _patients(truth: PhantomTruth, source: str, random: Callable[[str], np.rando
     patients["patient_number"] = random("patient numbers").permutation(n)
     patients = patients.sort_values("patient_number", ignore_index=True)
     if source == "chexpert":
-        valid = random("valid").random(n) < _VALID
+        valid = random("valid").random(n) < VALID
+        valid[0] &= not valid.all()  # the release has a table of training images
         patients["released_split"] = np.where(valid, "validation", "train")
     patients["released_split"] = patients["released_split"].replace("", np.nan)
     _record(patients, truth, source, random)
@@ -148,21 +164,24 @@ def _record(
     age = patients["age"].to_numpy(copy=True)
     patients["anchor_offset"] = random("anchor").integers(0, 3, n)
     if source == "mimic_cxr":
-        listed = u[0] >= _NOT_LISTED
+        listed = u[0] >= NOT_LISTED
+        listed[0] |= not listed.any()  # no released table is empty
         anchored = age - patients["anchor_offset"].to_numpy()
         age = np.where(anchored >= CAPPED, float(OVER_89), age)
     if source == "chexpert":
         age = np.minimum(age, CAPPED)
-    known_age = listed & (u[1] >= _WITHOUT_AGE.get(source, 0.0))
-    known_sex = listed & (u[2] >= _WITHOUT_SEX.get(source, 0.0))
+    known_age = listed & (u[1] >= WITHOUT_AGE.get(source, 0.0))
+    known_sex = listed & (u[2] >= WITHOUT_SEX.get(source, 0.0))
     patients["listed"] = listed
     patients["age_recorded"] = np.where(known_age, age, np.nan)
     patients["sex_recorded"] = patients["sex"].where(known_sex)
     with_race = source in WITH_RACE
     more = random("race recorded").random((3, n))
-    patients["admitted"] = (more[0] >= _NOT_ADMITTED) | (source != "mimic_cxr")
+    admitted = (more[0] >= NOT_ADMITTED) | (source != "mimic_cxr")
+    admitted[0] |= not admitted.any()
+    patients["admitted"] = admitted
     named = patients["admitted"] & (more[1] >= truth.recording.race) & with_race
-    insured = patients["admitted"] & (more[2] >= _NO_INSURANCE) & with_race
+    insured = patients["admitted"] & (more[2] >= NO_INSURANCE) & with_race
     patients["race_recorded"] = patients["race"].where(named)
     patients["insurance_recorded"] = patients["insurance"].where(insured)
 
@@ -172,7 +191,7 @@ def _findings(
 ) -> None:
     """Add the true findings, their severity and the recorded codes."""
     labelled = {finding for findings in finding_names(source).values() for finding in findings}
-    described = random("described").random(len(table)) >= (_NOT_DESCRIBED if source == "padchest" else 0.0)
+    described = random("described").random(len(table)) >= (NOT_DESCRIBED if source == "padchest" else 0.0)
     complete = (table["released_split"] == "validation").to_numpy() & (source == "chexpert")
     patients = table["patient_number"].to_numpy(dtype=np.int64)
     columns: dict[str, Any] = {}
@@ -187,11 +206,12 @@ def _findings(
         flipped = np.zeros(len(table), dtype=bool)
         if finding == truth.noise.finding:
             flipped = (u[0] < truth.noise.rate) & (table["race"] == truth.noise.group).to_numpy()
-            columns["labels_flipped"] = flipped & (finding in labelled) & described
         codes = (present ^ flipped).astype(np.int8)
         if source in WITH_RACE:
             codes = _with_gaps(codes, u[1], complete, truth.recording.blank, truth.recording.uncertain)
         silent = ~described | (finding not in labelled)
+        if finding == truth.noise.finding:
+            columns["labels_flipped"] = flipped & ~silent & ((codes == POSITIVE) | (codes == NEGATIVE))
         columns[f"{finding}_recorded"] = pd.arrays.IntegerArray(
             np.where(silent, 0, codes).astype(np.int8), silent
         )

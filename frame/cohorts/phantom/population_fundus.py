@@ -16,12 +16,12 @@ from frame.cohorts.phantom.identities import numbered
 from frame.cohorts.phantom.quotas import evenly, generator, latent_finding, shuffled
 from frame.cohorts.phantom.truth import PhantomTruth
 
-__all__ = ["FOLDERS", "fundus_population"]
+__all__ = ["FOLDERS", "NO_ETHNICITY", "fundus_population"]
 
 #: Folder of each split in the release.
 FOLDERS: Final = {"train": "Training", "validation": "Validation", "test": "Test"}
 _HISPANIC: Final = 0.08
-_NO_ETHNICITY: Final = 0.06
+NO_ETHNICITY: Final = 0.06
 
 
 def fundus_population(truth: PhantomTruth, source: str) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def fundus_population(truth: PhantomTruth, source: str) -> pd.DataFrame:
     table["age"] = np.round(np.clip(random("age").normal(61, 16, n), 18, 95), 2)
     hispanic = {"Hispanic": _HISPANIC, "non-Hispanic": 1 - _HISPANIC}
     table["ethnicity"] = shuffled(n, hispanic, random("ethnicity"))
-    known = random("recorded").random(n) >= _NO_ETHNICITY
+    known = random("recorded").random(n) >= NO_ETHNICITY
     table["ethnicity_recorded"] = table["ethnicity"].where(known)
     for name in ("race", "sex", "age"):
         table[f"{name}_recorded"] = table[name]

@@ -26,7 +26,7 @@ from frame.cohorts.phantom.quotas import (
 )
 from frame.cohorts.phantom.truth import PhantomTruth
 
-__all__ = ["skin_population"]
+__all__ = ["NEITHER", "WITHOUT_AGE", "WITHOUT_SEX", "skin_population"]
 
 #: Level of a manifest for each skin type.
 TONES: Final = {1: "I-II", 2: "I-II", 3: "III-IV", 4: "III-IV", 5: "V-VI", 6: "V-VI"}
@@ -38,7 +38,7 @@ _SHARES: Final = {
 #: Shares of lesions at ISIC 2019 with 1, 2, 3 photographs.
 _EACH: Final = (0.65, 0.25, 0.10)
 #: Share of Fitzpatrick17k that is neither malignant nor benign.
-_NEITHER: Final = 0.2
+NEITHER: Final = 0.2
 #: Diagnoses, the commonest first: malignant and benign.
 _DIAGNOSES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "isic_2019": (("MEL", "BCC", "AK", "SCC"), ("NV", "BKL", "DF", "VASC")),
@@ -53,6 +53,9 @@ _DIAGNOSES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 _NEITHER_NAMES: Final = ("psoriasis", "lichen planus", "scabies", "eczema")
 _OLDEST: Final = 85
+#: Shares of ISIC 2019 without age and without sex; the two other sources record neither.
+WITHOUT_AGE: Final = 0.017
+WITHOUT_SEX: Final = 0.015
 
 
 def skin_population(truth: PhantomTruth, source: str) -> pd.DataFrame:
@@ -86,7 +89,7 @@ def skin_population(truth: PhantomTruth, source: str) -> pd.DataFrame:
     steps = np.round(np.clip(random("age").normal(54, 18, n_subjects), 0, _OLDEST) / 5) * 5
     subjects["age"] = steps
     subjects["malignant_true"] = random("malignant").random(n_subjects) < truth.malignant
-    neither = random("neither").random(n_subjects) < (_NEITHER if source == "fitzpatrick17k" else 0.0)
+    neither = random("neither").random(n_subjects) < (NEITHER if source == "fitzpatrick17k" else 0.0)
     subjects["malignant_true"] &= ~neither
     subjects["diagnosis"] = _diagnoses(source, subjects["malignant_true"].to_numpy(), neither, random)
     _record(subjects, source, neither, random)
@@ -131,8 +134,8 @@ def _record(
     n = len(subjects)
     u = random("recorded").random((2, n))
     is_isic = source == "isic_2019"
-    subjects["age_recorded"] = subjects["age"].where(is_isic & (u[0] >= 0.017))
-    subjects["sex_recorded"] = subjects["sex"].where(is_isic & (u[1] >= 0.015))
+    subjects["age_recorded"] = subjects["age"].where(is_isic & (u[0] >= WITHOUT_AGE))
+    subjects["sex_recorded"] = subjects["sex"].where(is_isic & (u[1] >= WITHOUT_SEX))
     levels = subjects["tone"].map(TONES)
     subjects["tone_recorded"] = np.full(n, np.nan, dtype=object) if is_isic else levels
     subjects["malignant_recorded"] = pd.arrays.IntegerArray(

@@ -1,7 +1,10 @@
 """What is true in the phantom world: a small model that a profile states under its key ``phantom``.
 
-Everything that is planted is a value here, with the demo's value as its default, and nothing else is planted.
-:func:`statement` says the same in sentences, which stand beside every result from phantoms.
+Every difference between groups that a method is meant to find, or to call absent, is a value here, with the
+demo's value as its default. Besides, anatomy, view and devices vary from patient to patient as drawn, bone
+fades with age, and children have a chest of their own; nothing else depends on a group.
+:func:`frame.cohorts.phantom.sentences.statement` says all of it in sentences, which stand beside every result
+from phantoms.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ __all__ = [
     "NOTE",
     "RACES",
     "ROOTS",
+    "SIDES",
     "SOURCES",
     "SPLIT_RULES",
     "AgePlant",
@@ -27,8 +31,8 @@ __all__ = [
     "RacePlant",
     "Recording",
     "Sizes",
+    "modality_of",
     "scaled",
-    "statement",
 ]
 
 #: The sources that are drawn, by modality.
@@ -47,6 +51,8 @@ RACES: Final = LEVELS["race"]
 AGE_BANDS: Final = LEVELS["age_band"]
 #: Prevalence from which a finding counts as common.
 COMMON: Final = 0.07
+#: Smallest and largest side of a drawn image in pixels.
+SIDES: Final = (16, 512)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Shares = Mapping[str, Share]
@@ -105,14 +111,24 @@ class LabelNoise(_Part):
 
 
 class Recording(_Part):
-    """What the sources with mined labels and with race do not record; drawn at random for each cell.
+    """What the two sources with race do not record; drawn at random for each cell.
 
-    ``blank`` and ``uncertain`` are shares of the labels, ``race`` of the patients without a usable race.
+    ``blank`` and ``uncertain`` are shares of the labels and add up to 1 at most; ``race`` is the share of the
+    patients without a usable race. A blank or uncertain label hides what is true, present or absent alike.
     """
 
     blank: float = Field(default=0.15, ge=0, le=0.9)
     uncertain: float = Field(default=0.04, ge=0, le=0.5)
     race: float = Field(default=0.04, ge=0, le=0.9)
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Recording:
+        if self.blank + self.uncertain > 1 + 1e-9:
+            raise ValueError(
+                f"blank and uncertain add up to {self.blank + self.uncertain:g}; they can be 1 at most, "
+                "which is all labels"
+            )
+        return self
 
 
 class PhantomTruth(_Part):
@@ -232,9 +248,8 @@ class PhantomTruth(_Part):
         ):
             if value not in allowed:
                 raise ValueError(f"{name}: {value!r} is unknown; allowed are {', '.join(allowed)}")
-        for site in ("vindr_cxr", "vindr_pcxr"):
-            if site in self.chest and self.chest[site].validation:
-                raise ValueError(f"chest.{site}: the release has no validation images; it must be 0")
+        for site, sizes in self.chest.items():
+            _check_released(site, sizes)
         return self
 
     @property
@@ -283,72 +298,21 @@ def scaled(truth: PhantomTruth, share: float) -> PhantomTruth:
     return truth.model_copy(update={modality: part(getattr(truth, modality)) for modality in SOURCES})
 
 
-def statement(truth: PhantomTruth) -> list[str]:
-    """The planted truth as sentences.
-
-    Parameters
-    ----------
-    truth : PhantomTruth
-        A world.
-
-    Returns
-    -------
-    list of str
-        One sentence for each thing that is planted, or that is not.
-    """
-    prevalences = truth.prevalences
-    shown = ", ".join(
-        f"{_words(name)} {prevalences[name]:.0%}"
-        for name in sorted(FINDINGS["chest"], key=lambda name: (-prevalences[name], name))
-    )
-    mark = {
-        "fixed": "Race can be told from every chest and fundus image by a faint grating that even a linear "
-        "encoder sees",
-        "random_phase": "Race can be told from every chest and fundus image by a faint grating of random "
-        "phase, which only a nonlinear encoder sees",
-        "none": "Race cannot be told from any image",
-    }[truth.race.texture]
-    faded = truth.age.contrast < 1
-    noise = truth.noise
-    return [
-        "These images are drawings by a program; no person stands behind any of them.",
-        f"{mark}, and it is fair: findings are drawn alike in all races.",
-        (
-            f"Age is entangled with disease: in patients of 80 years and more every finding of the chest is "
-            f"drawn {truth.age.contrast:g} times as strongly, except {_words(truth.age.control)}, which is "
-            "the negative control."
-            if faded
-            else "Age changes no finding."
-        ),
-        "Sex changes no image and no finding, and insurance neither.",
-        (
-            "Each chest site has its own look (grey curve, sharpness, grain, marker); the findings are alike."
-            if truth.site == "look"
-            else "All chest sites but the children's look the same."
-        ),
-        (
-            f"Label noise: {noise.rate:.0%} of the recorded labels of {_words(noise.finding)} are flipped in "
-            f"patients whose race is {noise.group}; no other label is wrong."
-            if noise.rate
-            else "No label is wrong."
-        ),
-        f"At the two sites with mined labels {truth.recording.blank:.0%} of the labels are blank and "
-        f"{truth.recording.uncertain:.0%} uncertain, at random; race is not recorded for about "
-        f"{truth.recording.race:.0%} of their patients and a few without an admission, and is recorded for "
-        "nobody at the other four chest sites.",
-        f"The images of one patient share {truth.intraclass:.0%} of the variance behind each finding.",
-        f"Prevalences in the chest: {shown}; pneumonia at the children's site "
-        f"{truth.pneumonia_children:.0%}.",
-        "Skin type can be seen in every photograph of skin. Lesions are equally grave on all six types, but "
-        "the same lesion stands out less from dark skin, as it does in life; of the lesions that are "
-        f"malignant or benign, {truth.malignant:.0%} are malignant.",
-        f"{truth.glaucoma:.0%} of the fundus images have glaucoma, whatever age, sex, race or ethnicity.",
-        f"The seed of this world is {truth.seed}.",
-    ]
-
-
-def _words(finding: str) -> str:
-    return finding.replace("_", " ")
+def _check_released(site: str, sizes: Sizes) -> None:
+    """Whether a release of such sizes has no empty table or list; one without images is not drawn."""
+    if site in ("vindr_cxr", "vindr_pcxr"):
+        if sizes.validation:
+            raise ValueError(f"chest.{site}: the release has no validation images; it must be 0")
+        if sizes.total and not (sizes.train and sizes.test):
+            raise ValueError(
+                f"chest.{site}: train is {sizes.train} and test {sizes.test}; the release has a table of "
+                "each, so each must be 1 or more, or both 0"
+            )
+    if site == "nih_cxr14" and sizes.total and not (sizes.train + sizes.validation and sizes.test):
+        raise ValueError(
+            f"chest.{site}: train and validation are {sizes.train + sizes.validation} together and test is "
+            f"{sizes.test}; the release has a list of each, so each must be 1 or more, or all 0"
+        )
 
 
 def _check_names(

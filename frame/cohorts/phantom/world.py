@@ -39,9 +39,10 @@ from frame.cohorts.phantom import (
     layout_skin,
 )
 from frame.cohorts.phantom.drawing import drawing_table, pictures
-from frame.cohorts.phantom.grain import DrawingDefect
+from frame.cohorts.phantom.grain import check_images
 from frame.cohorts.phantom.population import population
-from frame.cohorts.phantom.truth import PhantomTruth, statement
+from frame.cohorts.phantom.sentences import statement
+from frame.cohorts.phantom.truth import PhantomTruth
 from frame.errors import InputError
 from frame.writing import write_bytes
 
@@ -113,7 +114,7 @@ def write_world(
         If a number is out of range, the world has no such source, the folder cannot be written, or a process
         that draws has ended.
     frame.cohorts.phantom.grain.DrawingDefect
-        If an image has no contents.
+        If an image has fewer than 16 grey levels.
     """
     for name, value, low in (("side", side, 16), ("workers", workers, 1), ("batch", batch, 1)):
         if value < low:
@@ -229,9 +230,9 @@ def follow_parent() -> None:
 
 def _draw_and_write(one: _Batch) -> None:
     """Draw the images of a batch and write each to its file; run by a worker."""
-    for k, picture in enumerate(pictures(one.table, one.source, one.side)):
-        if picture.min() == picture.max():
-            raise DrawingDefect(f"A drawn image of {one.source} has the same value in every pixel.")
+    drawn = pictures(one.table, one.source, one.side)
+    check_images(drawn)
+    for k, picture in enumerate(drawn):
         row = one.archive[k] if one.archive else {}
         Path(one.folder, one.files[k]).write_bytes(_encoded(picture, one.files[k], row))
 

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from frame.cohorts.adjudicated import installed_table
 from frame.cohorts.phantom.truth import SOURCES, modality_of
 from frame.cohorts.schema import FINDINGS
+from frame.errors import InputError
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 ALL = tuple(source for names in SOURCES.values() for source in names)
@@ -170,7 +172,7 @@ INVENTED = {
         r"patient9\d{4}/study\d",
     ),
     "nih_cxr14": (r"9\d{7}_00\d", r"9\d{7}", None),
-    "padchest": (r"9\d{37}_ph\d{4}", r"8\d{37}", r"9\d{37}"),
+    "padchest": (r"90{22}\d{37}_ph\d{4}", r"80{22}\d{37}", r"90{22}\d{37}"),
     "vindr_cxr": (r"9000[0-9a-f]{28}", None, None),
     "vindr_pcxr": (r"9000[0-9a-f]{28}", None, None),
     "isic_2019": (r"ISIC_9\d{6}(_downsampled)?", None, None),
@@ -187,6 +189,21 @@ def test_ids_are_clearly_invented(manifests, source):
         ids = found[column].dropna().str.removeprefix(f"{source}:")
         assert (pattern is None) == ids.empty, column
         assert pattern is None or ids.str.fullmatch(pattern).all(), column
+
+
+def test_no_released_long_number_is_as_long_as_ours(manifests):
+    """PadChest's numbers begin with any digit, also with 8 and 9; only their length tells ours apart."""
+    try:
+        table = installed_table("PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv.gz")
+    except InputError:
+        pytest.skip("the table inside torchxrayvision is not there")
+    released = pd.read_csv(table, usecols=["ImageID", "StudyID", "PatientID"], dtype=str)
+    ours = manifests["padchest"].table[["image_id", "study_id", "patient_id"]]
+    shortest = min(
+        len(re.match(r"padchest:(\d+)", one)[1]) for column in ours for one in ours[column].unique()
+    )
+    longest = max(int(released[c].str.extract(r"^(\d+)")[0].str.len().max()) for c in released)
+    assert (longest, shortest) == (51, 60)
 
 
 def test_no_address_stands_in_a_table(tables):

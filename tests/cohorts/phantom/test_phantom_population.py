@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from frame.cohorts.manifest import build_manifest, located_files
 from frame.cohorts.phantom.drawing import TEXTURE_COLUMNS, drawing_table
 from frame.cohorts.phantom.population import population
 from frame.cohorts.phantom.population_chest import WITH_RACE
-from frame.cohorts.phantom.truth import COMMON, SOURCES, RacePlant
+from frame.cohorts.phantom.truth import COMMON, ROOTS, SOURCES, RacePlant
 from frame.cohorts.schema import FINDINGS
 from frame.errors import InputError
+from frame.workspace.profiles import load_profile
 
 CHEST = SOURCES["chest"]
 
@@ -98,6 +100,9 @@ def test_label_noise_has_the_stated_rate(truth, populations):
     assert wrong[group].mean() == pytest.approx(truth.noise.rate, abs=spread)
     assert not wrong[~group].any()
     assert (wrong.to_numpy() == images.loc[usable, "labels_flipped"].to_numpy()).all()
+    # A blank or uncertain label says neither, so that nothing is flipped there.
+    assert not images.loc[~usable, "labels_flipped"].any()
+    assert (images.loc[~usable, "race"] == truth.noise.group).any()
 
 
 def test_no_other_label_is_wrong(truth, populations):
@@ -107,6 +112,22 @@ def test_no_other_label_is_wrong(truth, populations):
             recorded = images[f"{finding}_recorded"]
             usable = recorded.isin([0, 1]).to_numpy(dtype=bool)
             assert ((recorded[usable] == 1) == images.loc[usable, f"{finding}_true"]).all(), finding
+
+
+def test_uncertain_labels_hide_as_many_positives_in_every_group(truth, populations):
+    """Counted as negative, they are wrong for the stated share of the positives that are not blank."""
+    images = _chest({source: populations[source] for source in CHEST})
+    images = images[images["source"].isin(WITH_RACE) & (images["released_split"] != "validation")]
+    share = truth.recording.uncertain / (1 - truth.recording.blank)
+    assert share == pytest.approx(0.047, abs=0.0005)
+    for group in truth.races:
+        hidden = total = 0
+        for finding in FINDINGS["chest"]:
+            positive = images[f"{finding}_true"] & (images["race"] == group)
+            codes = images.loc[positive, f"{finding}_recorded"]
+            hidden += int((codes == -1).sum())
+            total += int((codes != -2).sum())
+        assert hidden / total == pytest.approx(share, abs=4 * sqrt(share / total)), group
 
 
 def test_gaps_have_the_stated_rates(truth, populations):
@@ -186,12 +207,20 @@ def test_drawing_rows_do_not_depend_on_the_others(truth, populations):
         pd.testing.assert_frame_equal(part, whole.iloc[40:50].reset_index(drop=True))
 
 
-def test_smallest_race_group_is_large_enough(truth, manifests):
-    test = pd.concat([manifests[source].table for source in WITH_RACE], ignore_index=True)
+def test_smallest_race_group_is_large_enough_at_the_demos_seed(truth, tables):
+    """The book's promise, of the profile itself: its truth, its splits and its seed."""
+    profile = load_profile("demo")
+    assert profile.phantom == truth
+    parts = []
+    for source in WITH_RACE:
+        settings = profile.sources[source].model_copy(update={"images": False})
+        files = located_files(source, settings, tables / source, tables / source / ROOTS[source])
+        parts.append(build_manifest(files, settings, profile.seed).table)
+    test = pd.concat(parts, ignore_index=True)
     test = test[test["split"] == "test"]
     counts = test["race_recorded"].value_counts()
     assert len(counts) == 5
-    assert counts.min() >= 150
+    assert counts.min() > 150
     common = [finding for finding, share in truth.prevalences.items() if share >= COMMON]
     assert len(common) == 13  # all of them
     positives = (test[common] == 1).groupby(test["race_recorded"], observed=True).sum()

@@ -156,12 +156,13 @@ def test_a_failing_layout_leaves_nothing_half_written(tiny, tmp_path, monkeypatc
     assert found == _sums(tmp_path / "fresh")
 
 
-def test_a_constant_image_is_refused(tiny, tmp_path, monkeypatch):
-    def black(table, source, side):
-        return np.zeros((len(table), side, side), dtype=np.uint8)
+@pytest.mark.parametrize("levels", [1, 15])
+def test_an_image_with_hardly_a_grey_level_is_refused(tiny, tmp_path, monkeypatch, levels):
+    def poor(table, source, side):
+        return np.resize(np.arange(levels, dtype=np.uint8), (len(table), side, side))
 
-    monkeypatch.setattr(world, "pictures", black)
-    with pytest.raises(DrawingDefect, match="same value in every pixel"):
+    monkeypatch.setattr(world, "pictures", poor)
+    with pytest.raises(DrawingDefect, match="drawn images have fewer than 16 grey levels"):
         write_world(tiny, tmp_path, 32, 1)
     assert not (tmp_path / "chexpert").exists()
 

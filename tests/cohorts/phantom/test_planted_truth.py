@@ -103,6 +103,19 @@ def test_the_oldest_are_drawn_fainter_but_for_the_control(truth, contrast, contr
             np.testing.assert_array_equal(drawn[finding], expected)
 
 
+@pytest.mark.parametrize("finding", ["support_devices", "pleural_effusion"])
+def test_bone_alone_changes_the_trace_of_a_finding_by_a_few_percent(truth, finding):
+    """Also of the control; the rest of what age does is the contrast of the oldest."""
+    rows = drawing_table(truth, population(truth, "mimic_cxr").iloc[:40])
+    rows = rows.assign(**{finding: 0.6})
+    traces = []
+    for age in (25.0, 90.0):
+        there = pictures(rows.assign(age=age), "mimic_cxr", 64).astype(np.float64)
+        healthy = pictures(rows.assign(age=age, **{finding: 0.0}), "mimic_cxr", 64)
+        traces.append(np.sqrt(np.mean((there - healthy) ** 2)))
+    assert 0.005 < traces[1] / traces[0] - 1 < 0.06
+
+
 def test_without_the_age_effect_nobody_is_fainter(truth):
     world = truth.model_copy(update={"age": AgePlant(contrast=1.0)})
     images = population(world, "mimic_cxr")
