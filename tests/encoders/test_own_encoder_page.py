@@ -56,7 +56,7 @@ def test_a_row_alone(folder):
     config = Dinov2Config(hidden_size=384, num_attention_heads=6, num_hidden_layers=1, patch_size=14)
     model = Dinov2Model(config).eval()
     model.save_pretrained(folder / "weights" / "our_dino")
-    (folder / "own_encoders.csv").write_text(blocks("csv")[0], encoding="utf-8")
+    (folder / "own_encoders.csv").write_text(blocks("text")[0], encoding="utf-8")
     listed = frame("encoders", "list")
     assert re.search(r"our_dino +transformers +384 +class_token +chest +ready", listed)
     loaded = load_encoder("our_dino")
@@ -72,7 +72,7 @@ def test_a_row_and_a_function(folder):
     from frame.errors import InputError
 
     (folder / "our_loader.py").write_text(blocks("python")[0], encoding="utf-8")
-    (folder / "own_encoders.csv").write_text(blocks("csv")[1], encoding="utf-8")
+    (folder / "own_encoders.csv").write_text(blocks("text")[1], encoding="utf-8")
     import our_loader
 
     torch.manual_seed(1)
@@ -100,7 +100,7 @@ def test_a_loader_that_is_not_found_or_gives_no_network_is_one_sentence(folder, 
     from frame.encoders.loaders import load_encoder
     from frame.errors import InputError
 
-    (folder / "own_encoders.csv").write_text(blocks("csv")[1], encoding="utf-8")
+    (folder / "own_encoders.csv").write_text(blocks("text")[1], encoding="utf-8")
     with pytest.raises(InputError, match="is loaded by our_loader:load, which is not found"):
         load_encoder("our_network")
     (folder / "our_loader.py").write_text("def load(row, source):\n    return 'words'\n", encoding="utf-8")
@@ -112,7 +112,7 @@ def test_a_loader_that_is_not_found_or_gives_no_network_is_one_sentence(folder, 
 
 def test_the_template_is_a_table_that_is_read_back(folder):
     header, row = frame("encoders", "template", "rad_dino").splitlines()
-    assert header == blocks("csv")[0].splitlines()[0] == blocks("csv")[1].splitlines()[0]
+    assert header == blocks("text")[0].splitlines()[0] == blocks("text")[1].splitlines()[0]
     (folder / "own_encoders.csv").write_text(f"{header}\n{row.replace('rad_dino,', 'mine,', 1)}\n", "utf-8")
     assert re.search(r"^ +mine +transformers +768", frame("encoders", "list"), flags=re.MULTILINE)
 
