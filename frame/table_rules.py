@@ -111,6 +111,10 @@ def _own_without_loader(encoders: pd.DataFrame) -> pd.Series[bool]:
     return ((encoders["library"] == "own") & (encoders["loader"] == "")).astype(bool)
 
 
+def _pixels_in_colour(encoders: pd.DataFrame) -> pd.Series[bool]:
+    return ((encoders["library"] == "pixels") & (encoders["channels"] != 1)).astype(bool)
+
+
 def _has_zero(parts: list[str]) -> bool:
     return any(part != "" and float(part) <= 0 for part in parts)
 
@@ -131,4 +135,5 @@ RULES: dict[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
     "order is the order of rows": _out_of_order,
     "preprocessing is complete": _preprocessing_incomplete,
     "an own encoder has a loader": _own_without_loader,
+    "an encoder of the library pixels has 1 channel": _pixels_in_colour,
 }

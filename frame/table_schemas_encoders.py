@@ -7,7 +7,13 @@ from frame.table_columns import NOTE, TEXT, Column, Table, one_of
 __all__ = ["ENCODER_TABLES"]
 
 _NUMBER = r"-?\d+(\.\d+)?"
-_SIDE = Column("a number of pixels from 0", r"\d+", count=True)
+_SIDE = Column("a number of pixels from 0 to 9,999", r"\d{1,4}", count=True)
+#: A vector of more numbers is a mistake of typing, and would fill the memory.
+_WIDTH = Column(
+    "a whole number from 1 to 65,536",
+    r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-6]",
+    count=True,
+)
 _CHANNELS = Column(
     "one number for each channel with | between them, or nothing",
     rf"{_NUMBER}(\|{_NUMBER}\|{_NUMBER})?",
@@ -31,7 +37,7 @@ _ENCODERS = Table(
         "checkpoint": Column("a name without blanks, or nothing", r"\S+", blank=True),
         "revision": Column("a commit of 40 hexadecimal digits, or nothing", r"[0-9a-f]{40}", blank=True),
         "architecture": Column("a name without blanks", r"\S+"),
-        "width": Column("a whole number from 1", r"[1-9]\d*", count=True),
+        "width": _WIDTH,
         "pooling": one_of(
             *(
                 "class_token",
@@ -61,7 +67,11 @@ _ENCODERS = Table(
         "cites": Column("a number of the paper's list such as [34], or nothing", r"\[\d+\]", blank=True),
         "note": NOTE,
     },
-    rules=("preprocessing is complete", "an own encoder has a loader"),
+    rules=(
+        "preprocessing is complete",
+        "an own encoder has a loader",
+        "an encoder of the library pixels has 1 channel",
+    ),
 )
 
 

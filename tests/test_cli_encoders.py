@@ -50,6 +50,20 @@ def test_the_list_shows_every_encoder_and_whether_it_can_be_loaded(all_packages)
     assert "4 of 18 can be loaded here." in found.stdout
 
 
+@pytest.mark.parametrize("columns", [45, 60, 80, 100, 140])
+def test_the_list_on_a_narrow_terminal_breaks_no_word(columns, all_packages, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    lines = run("encoders", "list").stdout.splitlines()
+    assert max(len(line) for line in lines) <= columns
+    for name, row in encoders().items():
+        here = "ready" if row.kind in ("untrained", "pixels") else "weights missing"
+        assert any(re.match(rf" +{name} .*{here}", line) for line in lines), name
+    # A line for each encoder, and one more where the words in the last column go on.
+    assert len(lines) <= 6 + (2 if columns == 80 else 1) * len(encoders()) + 5
+
+
 def test_the_list_as_json_and_csv_has_every_column(all_packages):
     as_json = json.loads(run("encoders", "list", "--json").stdout)
     assert [row["name"] for row in as_json] == list(encoders())

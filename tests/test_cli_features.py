@@ -14,6 +14,7 @@ from raw_nih import write_profile, write_release
 from frame.cli import features_run
 from frame.cli.application import application
 from frame.encoders.extraction import Progress
+from frame.errors import InputError
 
 RUNNER = CliRunner()
 ENCODERS = "encoders: {panel: [block_means], injection: [block_means, image_pca]}\n"
@@ -59,10 +60,17 @@ def test_everything_the_profile_names_is_made(study, tmp_path):
 def test_tasks_share_the_work(study, tmp_path):
     one = ("--encoder", "block_means", "--source", "nih_cxr14")
     parts = {"0:60": "120 rows in 1 block are done, 120 of them", "60:120": "0 rows in 0 blocks are done"}
+    rounded = {
+        "0:60": "Blocks have 4,096 rows: 0:60 was rounded to 0:120.",
+        "0:1": "Blocks have 4,096 rows: 0:1 was rounded to 0:120.",
+    }
+    nothing = "Warning: no block begins in the rows 60:120, so that this task makes nothing; blocks begin at"
     for rows, said in {**parts, "0:1": "120 rows in 1 block are done, 0 of them in this run."}.items():
         found = run("features", "extract", *study, *one, "--rows", rows)
         assert found.exit_code == 0, found.stderr
         assert said in found.stdout
+        assert rounded.get(rows, "are done") in found.stdout
+        assert (nothing in found.stderr) is (rows == "60:120")
         assert "the same command without --rows puts them together" in found.stdout
     assert not list((tmp_path / "workspace").rglob("vectors.npy"))
     found = run("features", "extract", *study, *one)
@@ -103,6 +111,10 @@ def test_an_encoder_that_the_profile_does_not_name(raw, tmp_path):
             "precision is 'half', and block_means computes",
         ),
         (["--precision", "fp8"], "'fp8' is not one of"),
+        (
+            ["--device", "nonsense", "--encoder", "block_means"],
+            "The device is 'nonsense'; it must be auto, or one of cpu,",
+        ),
         (["--compile", "--encoder", "block_means"], "block_means is no network, and cannot be compiled"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -125,6 +137,44 @@ def test_a_profile_without_encoders_or_images(raw, tmp_path):
     assert "Profile tables has no source with images that block_means is meant for." in found.stderr
     found = run("features", "extract", "--encoder", "block_means", "--source", "nih_cxr14", *tables)
     assert "Source nih_cxr14 is read without images in profile tables" in found.stderr
+
+
+def test_what_is_asked_for_counts_also_where_the_store_is_fresh(study):
+    one = ("features", "extract", *study, "--encoder", "block_means")
+    assert run(*one).exit_code == 0
+    assert "They were fresh." in run(*one).stdout
+    assert "They were fresh. This run computed nothing on cpu." in run(*one, "--device", "cpu").stdout
+    for wrong in (("--precision", "half"), ("--compile",), ("--device", "nonsense")):
+        assert run(*one, *wrong).exit_code == 2
+    assert "They were fresh." not in run(*one, "--precision", "float32").stdout
+    assert "They were fresh." in run(*one, "--precision", "float32").stdout
+    assert "They were fresh." not in run(*one).stdout
+
+
+def test_work_of_tasks_with_other_settings_is_not_removed_without_a_word(study):
+    one = ("features", "extract", *study, "--encoder", "block_means")
+    assert run(*one, "--precision", "float32", "--rows", "0:120").exit_code == 0
+    found = run(*one)
+    assert "1 block that tasks with --rows had made with other settings did not fit and" in found.stdout
+    assert "did not fit" not in run(*one).stdout
+
+
+def test_one_extraction_that_fails_does_not_end_the_others(study, tmp_path, monkeypatch):
+    first = features_run.extract_source.__globals__
+    load = first["load_encoder"]
+
+    def failing(name, **options):
+        if name == "block_means":
+            raise InputError("The weights of block_means are not there; fetch them.")
+        return load(name, **options)
+
+    monkeypatch.setitem(first, "load_encoder", failing)
+    found = run("features", "extract", *study)
+    assert found.exit_code == 2
+    assert "nih_cxr14, block_means failed: The weights of block_means are not there" in found.stderr
+    assert "1 of 2 extractions failed, for the reasons above: nih_cxr14, block_means. The" in found.stderr
+    assert "Image PCA, 64 components: 119 of 120" in found.stdout
+    assert (tmp_path / "workspace/features/nih_cxr14/image_pca/features.json").is_file()
 
 
 # --- progress

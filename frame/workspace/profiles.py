@@ -32,7 +32,7 @@ from frame.cohorts.phantom import truth as phantoms
 from frame.cohorts.phantom.truth import ROOTS, PhantomTruth
 from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import sources
-from frame.encoders.panel import encoders
+from frame.encoders.panel import encoders, side_problem
 from frame.errors import InputError
 
 __all__ = [
@@ -186,6 +186,8 @@ class Profile(_Part):
         _check_names("encoders", self.encoders, ROLES)
         for role, named in self.encoders.items():
             _check_names(f"encoders.{role}", named, tuple(encoders()))
+            for name in named:
+                self._check_side(name)
         for modality, named in self.findings.items():
             _check_names(f"findings.{modality}", named, FINDINGS[modality])
         for modality, named in self.attributes.items():
@@ -198,6 +200,15 @@ class Profile(_Part):
                 f"{phantoms.SIDES[1]}, the sides that can be drawn"
             )
         return self
+
+    def _check_side(self, name: str) -> None:
+        """An encoder that takes images as they are stored can take those of this size."""
+        row = encoders()[name]
+        native = self.features.preprocessing == "native"
+        if (row.native_size if native else row.input_size) == 0:
+            problem = side_problem(row, self.sizes.image)
+            if problem:
+                raise ValueError(f"sizes.image is {self.sizes.image}, and {problem}")
 
     def _check_roots(self, name: str) -> None:
         """Drawn sources lie in the workspace, and only they do so in its folder of raw files."""

@@ -10,7 +10,7 @@ import json
 import torch
 from torch.nn.functional import layer_norm
 
-__all__ = ["SAVED", "save"]
+__all__ = ["SAVED", "own_table", "save", "save_timm"]
 
 _VISION = {"rad_dino": (768, 12, 518), "dinov2_vit_l": (1024, 16, 518)}
 _DINOV3 = {"dinov3_vit_l": (1024, 16), "dinov3_vit_b": (768, 12), "dinov3_vit_s": (384, 6)}
@@ -222,3 +222,34 @@ def _densenet(folder):
 
 def _write(path, value):
     path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def save_timm(architecture, folder, **build):
+    """The state dictionary of a network of timm with random weights, in one file; returns the network."""
+    import timm
+
+    torch.manual_seed(11)
+    folder.mkdir(parents=True, exist_ok=True)
+    model = timm.create_model(architecture, num_classes=0, **build).eval()
+    for name, value in model.named_parameters():
+        if "norm" in name:
+            torch.nn.init.normal_(value, mean=1.0, std=0.3)
+    torch.save(model.state_dict(), folder / "weights.pth")
+    return model
+
+
+def own_table(path, **values):
+    """A table with one encoder: the row of the random ViT-S with other values; returns the path."""
+    import csv
+
+    from frame.tables import table_path
+
+    with table_path("encoders").open(encoding="utf-8", newline="") as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    row = {**rows["random_vit_s"], "name": "mine", "input_size": "224", "native_size": "224"}
+    row |= {"native_resize": "224", "cites": "", **values}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(row), lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(row)
+    return path

@@ -14,7 +14,7 @@ from made_stores import WIDTH, MadeUp, Scaled, ids_of, make_images
 
 from benchmarks.feature_extraction import manifest_of, write_images
 from frame.cohorts.image_rows import column_texts, open_image_rows
-from frame.encoders.extraction import Progress, extract_features
+from frame.encoders.extraction import BLOCK_ROWS, Progress, extract_features, rows_to_fit
 from frame.encoders.feature_blocks import locked
 from frame.encoders.features import SIDECAR, STATUS, VECTORS, open_features
 from frame.encoders.loaders import load_encoder
@@ -435,3 +435,46 @@ def test_rows_of_images_are_those_of_the_store(images, tmp_path):
     assert np.array_equal(images.read(rows), whole.read(rows))
     assert images.shape == whole.shape
     assert (WIDTH, images.pixels_sha256) == (5, whole.pixels_sha256)
+
+
+# --- the images that an encoder is fitted to
+
+
+class ManyRows:
+    """Image rows of which every tenth cannot be read; how many were asked for at once."""
+
+    def __init__(self, n_rows):
+        self.n_rows, self.most = n_rows, 0
+
+    def reasons(self, start, stop):
+        self.most = max(self.most, stop - start)
+        return ["damaged" if row % 10 == 0 else "" for row in range(start, stop)]
+
+
+def test_images_to_fit_are_drawn_from_training_images_that_can_be_read():
+    images = ManyRows(3 * BLOCK_ROWS + 5)
+    splits = ["train" if row % 3 else "test" for row in range(images.n_rows)]
+    rows = rows_to_fit(iter(splits), images, seed=1, n_most=500)
+    assert images.most == BLOCK_ROWS
+    assert len(np.unique(rows)) == 500
+    assert (np.diff(rows) > 0).all()
+    assert (rows % 3 > 0).all()
+    assert (rows % 10 > 0).all()
+    assert rows[0] < BLOCK_ROWS < 3 * BLOCK_ROWS - 1000 < rows[-1]
+    assert np.array_equal(rows, rows_to_fit(splits, images, seed=1, n_most=500))
+    assert not np.array_equal(rows, rows_to_fit(splits, images, seed=2, n_most=500))
+    every = rows_to_fit(splits, images, seed=1, n_most=10**6)
+    assert every.tolist() == [row for row in range(images.n_rows) if row % 3 and row % 10]
+
+
+def test_images_to_fit_need_the_rows_of_the_manifest():
+    with pytest.raises(InputError, match="does not hold the images of the manifest; prepare"):
+        rows_to_fit(["train"] * 9, ManyRows(10), seed=0)
+
+
+def test_blocks_of_other_settings_that_are_removed_are_counted(images, tmp_path):
+    extract(images, tmp_path / "store", rows=(0, 20), normalise=True)
+    report = extract(images, tmp_path / "store", rows=(20, 30))
+    assert report.n_blocks_dropped == 0
+    assert extract(images, tmp_path / "store").n_blocks_dropped == 2
+    assert extract(images, tmp_path / "store").n_blocks_dropped == 0

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import socket
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"
 torch = pytest.importorskip("torch", reason="the encoders need the extra [models]")
 
-from small_checkpoints import SAVED, save  # noqa: E402
+from small_checkpoints import SAVED, own_table, save, save_timm  # noqa: E402
 
 from frame.encoders.loaders import load_encoder  # noqa: E402
 from frame.encoders.loaders.checkpoints import read_weights  # noqa: E402
@@ -403,3 +404,252 @@ def test_an_unknown_encoder_and_a_missing_folder_are_refused(tmp_path):
         load_encoder("block_means", mode="own")
     with pytest.raises(InputError, match="cannot be put on the device 'nonsense'"):
         load_encoder("random_vit_s", device="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "said"),
+    [
+        ("random_vit_s", 70, "Encoder random_vit_s .* a multiple of 16 pixels, and not 70; take 64 or 80"),
+        ("random_vit_s", 8, "Encoder random_vit_s .* a multiple of 16 pixels, and not 8; take 16 or 32"),
+        ("random_densenet_121", 16, "Encoder random_densenet_121 .* at least 29 pixels .* not 16"),
+    ],
+)
+def test_images_of_a_size_that_the_network_cannot_take(name, side, said):
+    loaded = load_encoder(name)
+    prepared = loaded.preprocessing.prepare(np.zeros((1, side, side), np.uint8))
+    with pytest.raises(InputError, match=said):
+        loaded.vectors(prepared)
+
+
+def test_the_smallest_image_of_a_densenet_is_the_one_that_is_named():
+    loaded = load_encoder("random_densenet_121")
+    prepared = loaded.preprocessing.prepare(
+        np.arange(29 * 29, dtype=np.uint32).astype(np.uint8)[None].reshape(1, 29, 29)
+    )
+    assert tuple(loaded.vectors(prepared).shape) == (1, 1024)
+    with pytest.raises(InputError, match="at least 29 pixels on each side, and not 28"):
+        loaded.vectors(prepared[:, :, :28, :28])
+
+
+def test_a_fixed_size_that_the_network_cannot_take_is_refused_before_its_weights_are_used(own):
+    own(input_size="70", native_size="70", native_resize="70")
+    with pytest.raises(InputError, match=r"Encoder mine .* not 70; take 64 or 80 \(input_size of"):
+        load_encoder("mine")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A table with one encoder ``mine`` like the random ViT-S, with other values where they are given."""
+
+    def write(**values):
+        monkeypatch.setenv("FRAME_ENCODERS", str(own_table(tmp_path / "mine.csv", **values)))
+
+    return write
+
+
+def own_module(tmp_path, monkeypatch, text):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_loader", raising=False)
+    (tmp_path / "my_loader.py").write_text(text, encoding="utf-8")
+
+
+def test_a_loader_without_weights_says_so_and_the_list_too(own, tmp_path, monkeypatch):
+    from frame.encoders.availability import availability
+
+    own(kind="released", library="own", loader="my_loader:load", checkpoint="mine")
+    own_module(
+        tmp_path,
+        monkeypatch,
+        "from frame.encoders.loaders.checkpoints import weights_file\n"
+        "def load(row, source):\n    return weights_file(row, source.folder)\n",
+    )
+    with pytest.raises(InputError, match="The weights of mine are not on this machine; put them into"):
+        load_encoder("mine")
+    assert availability(encoder("mine")).status == "weights missing"
+    (tmp_path / "w" / "mine").mkdir(parents=True)
+    monkeypatch.setenv("FRAME_WEIGHTS", str(tmp_path / "w"))
+    assert availability(encoder("mine")).status == "ready"
+    own(kind="untrained", library="own", loader="my_loader:load")
+    monkeypatch.delenv("FRAME_WEIGHTS")
+    assert availability(encoder("mine")).status == "ready"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "def load(row, source):\n    raise KeyError('/home/x')\n",
+            r"its loader my_loader:load failed \(KeyError",
+        ),
+        ("raise ZeroDivisionError\n", r"its loader my_loader:load failed \(ZeroDivisionError\)"),
+        ("def load(\n", r"its loader my_loader:load failed \(SyntaxError\)"),
+        ("import no_such_thing\n", r"whose module needs no_such_thing, which is not installed"),
+        (
+            "from torch import nn\ndef load(row, source):\n    return nn.LazyLinear(row.width)\n",
+            r"The loader of mine gave a network whose weight weight has no numbers yet",
+        ),
+    ],
+    ids=["raises", "import", "syntax", "needs", "lazy"],
+)
+def test_a_loader_that_fails_is_one_sentence(own, tmp_path, monkeypatch, text, said):
+    own(library="own", loader="my_loader:load")
+    own_module(tmp_path, monkeypatch, text)
+    with pytest.raises(InputError, match=said) as problem:
+        load_encoder("mine")
+    assert "/home" not in str(problem.value)
+
+
+def test_a_network_of_ones_own_that_fails_or_gives_no_tensor_is_one_sentence(own, tmp_path, monkeypatch):
+    own(library="own", loader="my_loader:load")
+    own_module(
+        tmp_path,
+        monkeypatch,
+        "from torch import nn\n"
+        "class Network(nn.Module):\n    def forward(self, images):\n        return [images]\n"
+        "def load(row, source):\n    return Network()\n",
+    )
+    loaded = load_encoder("mine")
+    prepared = loaded.preprocessing.prepare(np.zeros((1, 224, 224), np.uint8))
+    with pytest.raises(InputError, match="Encoder mine gave list and no tensor"):
+        loaded.vectors(prepared)
+    loaded.module.forward = None
+    with pytest.raises(InputError, match=r"Encoder mine cannot compute .* 224 x 224 pixels \(TypeError\)"):
+        loaded.vectors(prepared)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "kind"),
+    [
+        ("clip_vit_l", "dinov2_vit_l", "dinov2"),
+        ("dinov3_vit_b", "rad_dino", "dinov2"),
+        ("rad_dino", "dinov3_vit_s", "dinov3_vit"),
+    ],
+)
+def test_a_folder_of_another_architecture_is_named(name, other, kind, checkpoints):
+    with pytest.raises(InputError, match=f"checkpoint of {name} holds a network of the kind '{kind}'"):
+        load_encoder(name, folder=checkpoints(other)[0])
+
+
+@pytest.mark.parametrize("width", ["x", None, -3, 10**9])
+def test_a_configuration_with_a_wrong_value_is_one_sentence(width, tmp_path, checkpoints):
+    import shutil
+
+    shutil.copytree(checkpoints("rad_dino")[0], tmp_path / "w")
+    path = tmp_path / "w" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "hidden_size": width}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"of rad_dino (cannot be read|do not fit)") as problem:
+        load_encoder("rad_dino", folder=tmp_path / "w")
+    assert str(tmp_path) not in str(problem.value)
+    assert len(str(problem.value).splitlines()) == 1
+
+
+def test_no_part_of_a_long_path_is_left_in_an_error(tmp_path, checkpoints):
+    import shutil
+
+    deep = tmp_path / ("a" * 100) / ("b" * 100) / "w"
+    shutil.copytree(checkpoints("rad_dino")[0], deep)
+    (deep / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="The weights of rad_dino cannot be read") as problem:
+        load_encoder("rad_dino", folder=deep)
+    assert "aaa" not in str(problem.value)
+
+
+def test_nothing_is_written_while_a_transformer_is_loaded(checkpoints, capfd):
+    load_encoder("dinov3_vit_s", folder=checkpoints("dinov3_vit_s")[0])
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ([], "need open_clip_config.json beside them"),
+        ({"vision_cfg": ["x"]}, "does not describe an image tower"),
+        ({"embed_dim": "512"}, "does not describe an image tower"),
+        ({"embed_dim": 10**9}, "does not describe an image tower"),
+        ({"vision_cfg": {"nonsense": 1}}, r"describes no image tower that OpenCLIP .* can build \(TypeError"),
+        ({"vision_cfg": {"timm_model_name": "vit_huge_nothing"}}, "'vit_huge_nothing', which is no network"),
+        ({"vision_cfg": {"timm_model_name": "hf-hub:timm/vit_tiny_patch16_224"}}, "'hf-hub:timm/vit_tiny"),
+        ({"vision_cfg": {"timm_model_name": "local-dir:/tmp"}}, "'local-dir:/tmp', which is no network"),
+        ({"vision_cfg": {"timm_model_name": ["vit"]}}, "which is no network of timm"),
+    ],
+    ids=["list", "vision", "text", "huge", "key", "unknown", "hub", "folder", "names"],
+)
+def test_a_configuration_of_open_clip_that_describes_nothing(change, said, tmp_path, checkpoints):
+    import shutil
+
+    shutil.copytree(checkpoints("biomedclip")[0], tmp_path / "w")
+    path = tmp_path / "w" / "open_clip_config.json"
+    config = {**json.loads(path.read_text()), **change} if isinstance(change, dict) else change
+    path.write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        load_encoder("biomedclip", folder=tmp_path / "w")
+
+
+@pytest.mark.parametrize(
+    "name", ["_blocks.0._nonsense.weight", "_blocks.x", "_blocks.x._bn0.weight", "_blocks.99._bn0.weight"]
+)
+def test_a_name_that_no_efficientnet_has_is_refused(name, tmp_path):
+    torch.save({name: torch.zeros(2)}, tmp_path / "w.pth")
+    with pytest.raises(InputError, match=rf"1 are not known \({name}"):
+        load_encoder("efficientnet_lite0", folder=tmp_path)
+
+
+def test_an_untrained_convolutional_network_of_timm(own, images):
+    own(architecture="resnet18", width="512", pooling="pooled_feature", input_size="0")
+    loaded = load_encoder("mine")
+    assert tuple(loaded.vectors(loaded.preprocessing.prepare(images[:, :64, :64])).shape) == (3, 512)
+    own(architecture="resnet18", width="512", pooling="class_token")
+    with pytest.raises(InputError, match=r"cannot build resnet18 with the pooling class_token"):
+        load_encoder("mine")
+
+
+def test_the_device_without_memory_is_refused():
+    with pytest.raises(InputError, match="cannot be put on the device 'meta'"):
+        load_encoder("random_vit_s", device="meta")
+
+
+def test_settings_say_where_weights_are_from_and_prove_no_revision_of_a_folder(checkpoints):
+    for name in ("rad_dino", "biomedclip", "flair", "densenet_121", "retfound"):
+        settings = load_encoder(name, folder=checkpoints(name)[0]).settings
+        assert (settings["origin"], settings["revision"]) == ("local", ""), name
+        assert len(settings["weights_sha256"]) == 64
+    assert load_encoder("random_vit_s").settings["origin"] == "random"
+    assert load_encoder("block_means").settings["origin"] == "pixels"
+
+
+def test_weights_in_the_cache_of_the_hub_keep_their_revision(monkeypatch, tmp_path, checkpoints):
+    import shutil
+
+    import huggingface_hub.constants
+
+    row = encoder("flair")
+    repository = tmp_path / "models--jusiro2--FLAIR"
+    shutil.copytree(checkpoints("flair")[0], repository / "snapshots" / row.revision)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    settings = load_encoder("flair").settings
+    assert (settings["origin"], settings["revision"]) == ("hub", row.revision)
+
+
+@pytest.mark.parametrize("trained", ["norm", "fc_norm"])
+def test_a_trained_norm_of_a_transformer_of_ones_own_is_kept(trained, own, tmp_path, images):
+    pool = {"global_pool": "avg", **({"fc_norm": False} if trained == "norm" else {})}
+    model = save_timm("vit_tiny_patch16_224", tmp_path / "w", **pool)
+    assert f"{trained}.weight" in model.state_dict()
+    row = {"architecture": "vit_tiny_patch16_224", "width": "192", "pooling": "patch_mean"}
+    own(kind="released", checkpoint="mine", **row)
+    loaded = load_encoder("mine", folder=tmp_path / "w")
+    prepared = loaded.preprocessing.prepare(images[:2])
+    with torch.inference_mode():
+        wanted = model(torch.from_numpy(prepared))
+    assert (loaded.vectors(prepared) - wanted).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("about", [{"model_args": ["x"], "num_hidden_layers": "x"}, {"num_hidden_layers": 0}])
+def test_a_depth_that_is_none_is_refused(about, tmp_path, checkpoints):
+    import shutil
+
+    shutil.copytree(checkpoints("retfound")[0], tmp_path / "w")
+    (tmp_path / "w" / "config.json").write_text(json.dumps(about), encoding="utf-8")
+    with pytest.raises(InputError, match="beside the weights of retfound states"):
+        load_encoder("retfound", folder=tmp_path / "w")

@@ -234,3 +234,55 @@ def test_a_missing_library_is_one_sentence(name, monkeypatch):
         InputError, match=f"Encoder {name} needs torch; install it with: pip install 'frame-audit"
     ):
         load_encoder(name)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"width": "65537"},
+            r"line 2, column width: found '65537'; allowed is a whole number from 1 to 65,536",
+        ),
+        ({"width": "99999999999"}, "column width"),
+        (
+            {"library": "pixels", "kind": "pixels"},
+            "'an encoder of the library pixels has 1 channel' is broken",
+        ),
+        ({"input_size": "100000"}, "column input_size: .* from 0 to 9,999"),
+    ],
+    ids=["width", "wider", "colour", "side"],
+)
+def test_a_mistake_in_a_table_of_ones_own_names_its_file(values, said, tmp_path, monkeypatch):
+    path = own_table(tmp_path / "my_encoders.csv", **values)
+    monkeypatch.setenv("FRAME_ENCODERS", str(path))
+    with pytest.raises(InputError, match=said) as problem:
+        encoders()
+    assert str(problem.value).startswith("The table 'my_encoders.csv' that $FRAME_ENCODERS names: ")
+    assert "Mend it there" in str(problem.value)
+    assert str(problem.value).count("encoders.csv") == 1
+
+
+def test_the_widest_vector_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("FRAME_ENCODERS", str(own_table(tmp_path / "mine.csv", width="65536")))
+    assert encoder("own_encoder").width == 65536
+
+
+def test_the_filter_of_the_xrayvision_release_is_its_own():
+    assert preprocessing_of(encoder("densenet_121"), "native").resampling == "bilinear"
+    assert "scikit-image" in encoder("densenet_121").note
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "said"),
+    [
+        ("random_vit_s", 70, "sizes.image is 70, and encoder random_vit_s takes .* a multiple of 16"),
+        ("random_densenet_121", 16, "sizes.image is 16, and encoder random_densenet_121 takes .* 29 pixels"),
+    ],
+)
+def test_a_profile_with_a_side_that_an_encoder_cannot_take_is_refused(name, side, said, tmp_path):
+    text = (Path(load_profile.__code__.co_filename).parent / "profiles" / "tables.yml").read_text("utf-8")
+    path = tmp_path / "own.yml"
+    text = text.replace("name: tables", f"name: own\nencoders: {{panel: [{name}]}}")
+    path.write_text(text.replace("sizes:\n", f"sizes:\n  image: {side}\n"), encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        load_profile(str(path))

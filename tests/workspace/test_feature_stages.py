@@ -1,7 +1,10 @@
 """Feature stages: which there are, what makes them stale, what is refused, and shared work."""
 
+import hashlib
+import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +14,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cohorts"))
 from raw_nih import write_image, write_profile, write_release
 
 from frame.cohorts.schema import read_manifest_file
-from frame.encoders.panel import WEIGHTS
+from frame.encoders.extraction import rows_to_fit
+from frame.encoders.loaders import LoadedEncoder
+from frame.encoders.panel import WEIGHTS, encoder
+from frame.encoders.preprocessing import preprocessing_of
 from frame.errors import InputError
+from frame.workspace import feature_stages as feature_stages_module
 from frame.workspace.feature_stages import (
     Extraction,
+    check_extraction,
     extract_source,
     feature_stage,
     feature_stages,
@@ -23,6 +31,7 @@ from frame.workspace.feature_stages import (
 )
 from frame.workspace.graph import make_with_inputs, stages
 from frame.workspace.layout import open_workspace
+from frame.workspace.modules import module_hashes
 from frame.workspace.profiles import load_profile
 from frame.workspace.stages import make, staleness
 
@@ -198,7 +207,7 @@ def test_weights_that_change_make_them_stale(workspace, tmp_path, monkeypatch):
 
 
 def test_fitted_components_come_from_training_images_alone(workspace, tmp_path):
-    workspace = written(tmp_path, "encoders: {panel: [image_pca]}\n")
+    workspace = written(tmp_path, "encoders: {panel: [image_pca]}\n", image=32)
     with pytest.raises(InputError, match=r"64 components, and 6\d training images cannot determine them"):
         made(workspace, "features:nih_cxr14:image_pca")
     write_release(tmp_path / "raw", patients=60)
@@ -247,3 +256,178 @@ def test_tasks_share_a_source_by_rows(workspace, tmp_path):
         assert workspace.path(output).read_bytes() == alone.path(output).read_bytes()
     about = json.loads(workspace.path(stage.outputs[2]).read_text())
     assert about["counts"] == {"ready": 90}
+
+
+# --- what is not the profile's
+
+
+def settings_of(workspace, name=STAGE):
+    path = workspace.path("/".join(["features", *name.split(":")[1:], "features.json"]))
+    return json.loads(path.read_text())["settings"]
+
+
+def test_a_store_in_another_precision_is_not_the_profiles(workspace):
+    made(workspace)
+    other = Extraction(precision="float32")
+    stage = feature_stage(workspace, "nih_cxr14", "block_means", other)
+    assert staleness(workspace, stage) == ("setting features.precision changed",)
+    make(workspace, stage)
+    assert staleness(workspace, stages(workspace)[STAGE]) == ("setting features.precision changed",)
+    with pytest.raises(InputError, match="were made with precision float32, not auto"):
+        features_of(workspace, "nih_cxr14", "block_means")
+    assert features_of(workspace, "nih_cxr14", "block_means", extraction=other).ready.all()
+    compiled = feature_stage(workspace, "nih_cxr14", "block_means", Extraction(compile=True))
+    assert "setting compiled changed" in staleness(workspace, compiled)
+
+
+def test_a_fitted_encoder_says_what_it_was_fitted_to(tmp_path):
+    write_release(tmp_path / "raw", patients=60)
+    more = "encoders: {panel: [image_pca]}\n"
+    workspace = written(tmp_path, more, image=32)
+    name = "features:nih_cxr14:image_pca"
+    stage = made(workspace, name)
+    said = settings_of(workspace, name)
+    manifest = read_manifest_file(
+        workspace.path("manifests/nih_cxr14.parquet"), columns=["image_id", "split"]
+    )
+    train = manifest["image_id"][manifest["split"] == "train"]
+    assert said["fitted_to"] == len(train)
+    text = "".join(f"{len(image_id)}:{image_id}" for image_id in train)
+    assert said["fitted_to_ids_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert said["seed"] == workspace.profile.seed
+    reseeded = written(tmp_path, more + f"seed: {workspace.profile.seed + 1}\n", image=32)
+    with pytest.raises(InputError, match=r"were made with settings\.seed \d+, not \d+"):
+        features_of(reseeded, "nih_cxr14", "image_pca")
+    assert set(module_hashes(stage.modules)) >= {rows_to_fit.__module__}
+
+
+def test_another_number_of_images_to_fit_makes_them_stale(tmp_path, monkeypatch):
+    write_release(tmp_path / "raw", patients=60)
+    workspace = written(tmp_path, "encoders: {panel: [image_pca]}\n", image=32)
+    made(workspace, "features:nih_cxr14:image_pca")
+    monkeypatch.setattr(feature_stages_module, "FIT_IMAGES", 77)
+    stage = stages(workspace)["features:nih_cxr14:image_pca"]
+    assert staleness(workspace, stage) == ("setting fitted to at most changed",)
+    with pytest.raises(InputError, match=r"were made with settings\.fitted_to_at_most 2000, not 77"):
+        features_of(workspace, "nih_cxr14", "image_pca")
+
+
+@pytest.mark.parametrize(
+    ("key", "other"),
+    [("seed", 99), ("revision", "f" * 40), ("architecture", "vit_large"), ("pooling", "patch_mean")],
+)
+def test_features_of_another_encoder_under_the_name_are_refused(workspace, key, other):
+    """What an edited row, or the store of another profile in its place, would look like."""
+    extract_small(workspace)
+    assert features_of(workspace, "nih_cxr14", "random_vit_s").ready.all()
+    path = workspace.path("features/nih_cxr14/random_vit_s/features.json")
+    about = json.loads(path.read_text())
+    about["settings"][key] = other
+    path.write_text(json.dumps(about))
+    with pytest.raises(InputError, match=rf"were made with settings\.{key} {other}, not "):
+        features_of(workspace, "nih_cxr14", "random_vit_s")
+
+
+def extract_small(workspace, name="random_vit_s"):
+    """A store as that of a network, without the network."""
+    make_with_inputs(workspace, ["images:nih_cxr14"])
+    row = encoder(name)
+    loaded = LoadedEncoder(
+        row,
+        preprocessing_of(row, "shared"),
+        {
+            **{key: getattr(row, key) for key in ("checkpoint", "revision", "architecture", "pooling")},
+            **{"width": row.width, "library": row.library, "seed": workspace.profile.seed},
+        },
+        None,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feature_stages_module, "load_encoder", lambda *_, **__: loaded)
+        patch.setattr(LoadedEncoder, "is_network", False)
+        patch.setattr(
+            LoadedEncoder, "vectors", lambda self, batch: np.ones((len(batch), self.width), dtype=np.float32)
+        )
+        make(workspace, feature_stage(workspace, "nih_cxr14", name, Extraction(device="cpu")))
+
+
+def test_features_of_other_weights_are_refused(workspace, tmp_path, monkeypatch):
+    monkeypatch.setenv(WEIGHTS, str(tmp_path / "weights"))
+    (tmp_path / "weights").mkdir()
+    file = tmp_path / "weights" / "retfound.safetensors"
+    file.write_bytes(b"one")
+    monkeypatch.setattr(
+        feature_stages_module, "encoder", lambda name: replace(encoder(name), modalities=("chest",))
+    )
+    extract_small(workspace, "retfound")
+    assert features_of(workspace, "nih_cxr14", "retfound").ready.all()
+    file.write_bytes(b"other")
+    with pytest.raises(InputError, match="'retfound' were made with other weights than those that are on"):
+        features_of(workspace, "nih_cxr14", "retfound")
+
+
+@pytest.mark.parametrize("name", ["retfound", "dermlip"])
+def test_weights_without_a_revision_are_those_in_the_cache(tmp_path, monkeypatch, name):
+    monkeypatch.delenv(WEIGHTS, raising=False)
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    row = encoder(name)
+    look = feature_stages_module._weights_state
+    nothing = look(row, None)
+    checkpoint = tmp_path / "hub" / f"models--{row.checkpoint.replace('/', '--')}"
+    for commit, content in (("a", b"one"), ("b", b"other")):
+        (checkpoint / "snapshots" / commit).mkdir(parents=True)
+        (checkpoint / "snapshots" / commit / "model.safetensors").write_bytes(content)
+    (checkpoint / "refs").mkdir()
+    found = []
+    for commit in ("a", "b", "a"):
+        (checkpoint / "refs" / "main").write_text(commit)
+        found.append(look(row, None))
+    assert len({nothing, *found}) == 3
+    assert found[0] == found[2]
+
+
+@pytest.mark.parametrize("name", ["one_loader", "some_package.inner.one_loader"])
+def test_the_code_of_ones_own_loader_belongs_to_its_features(workspace, tmp_path, monkeypatch, name):
+    file = (tmp_path / "code").joinpath(*name.split(".")).with_suffix(".py")
+    file.parent.mkdir(parents=True)
+    for folder in list(file.parents)[: name.count(".")]:
+        (folder / "__init__.py").write_text("raise RuntimeError('this was imported')\n")
+    file.write_text("raise RuntimeError('this was imported')\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+    own = replace(encoder("random_vit_s"), library="own", loader=f"{name}:load")
+    monkeypatch.setattr(feature_stages_module, "encoder", lambda _: own)
+    look = feature_stage(workspace, "nih_cxr14", "random_vit_s").fingerprints["loader"]
+    assert look(workspace) == hashlib.sha256(file.read_bytes()).hexdigest()
+    expected = feature_stages_module._expected_settings(own, {}, 0)
+    assert expected["settings.loader_sha256"] == look(workspace)
+    file.write_text("# other\n")
+    assert look(workspace) == hashlib.sha256(b"# other\n").hexdigest()
+    file.unlink()
+    importlib.invalidate_caches()
+    assert look(workspace) is None
+
+
+def test_a_store_without_a_vector_is_refused(workspace):
+    stage = made(workspace)
+    folder = workspace.path(stage.outputs[0]).parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            LoadedEncoder, "vectors", lambda self, batch: np.full((len(batch), 256), np.nan, np.float32)
+        )
+        (folder / "features.json").unlink()
+        with pytest.raises(InputError, match="no image of 90 has a vector"):
+            make(workspace, stage)
+    with pytest.raises(InputError, match="block_means for nih_cxr14 have no row with a vector, of 90; check"):
+        features_of(workspace, "nih_cxr14", "block_means")
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cpu:", "cuda:one", "", "cuda1"])
+@pytest.mark.parametrize("name", ["block_means", "random_vit_s"])
+def test_a_device_that_is_none_is_refused(name, device):
+    with pytest.raises(InputError, match="it must be auto, or one of cpu, cuda, mps, xpu, which may have a"):
+        check_extraction(encoder(name), Extraction(device=device), "auto")
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda:1"])
+def test_a_device_is_of_no_matter_to_pixels(device):
+    check_extraction(encoder("block_means"), Extraction(device=device), "auto")

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from frame.encoders.panel import Encoder, encoder, weights_folder
+from frame.encoders.panel import Encoder, encoder, side_problem, weights_folder
 from frame.encoders.preprocessing import Preprocessing, preprocessing_of
 from frame.errors import InputError
 
@@ -31,6 +31,8 @@ _MODULES: Final = {
     "flair": "flair_models",
     "pixels": "pixel_models",
 }
+#: In the messages of failures of a device, which are no mistake of the user's.
+_DEVICE_WORDS: Final = ("CUDA", "cuDNN", "CUDNN", "CUBLAS", "HIP error", "MPS")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,11 @@ class LoadedEncoder:
         What prepares its images.
     settings : dict
         What decides its vectors, for the sidecar of stored features: name, checkpoint, revision, library and
-        its version, sha256 of the weights, sha256 of the preprocessing.
+        its version, sha256 of the weights, sha256 of the preprocessing. ``origin`` says where the weights are
+        from: ``local`` (a folder or file of the user's), ``hub``, ``cache`` (the library's own folder of
+        downloads), ``package``, ``random``, ``pixels`` or ``loader`` (a function of the user's own without a
+        folder). A local folder proves no revision, so ``revision`` is blank there: the sum of the weights
+        says which they are.
     module : torch.nn.Module or callable
         Prepared batch to vectors. A network is in evaluation mode and on ``device``; of an encoder of kind
         ``pixels`` it is a function on numpy arrays.
@@ -107,7 +113,8 @@ class LoadedEncoder:
         Raises
         ------
         frame.InputError
-            If the values are not those that the encoder takes, or the network gives another width.
+            If the values are not those that the encoder takes, images have a size that it does not take, or
+            the network gives another width.
         """
         self.preprocessing.check_range(batch)
         if not self.is_network:
@@ -115,16 +122,42 @@ class LoadedEncoder:
         else:
             import torch
 
+            for side in batch.shape[2:]:
+                problem = side_problem(self.encoder, int(side))
+                if problem:
+                    raise InputError(f"{problem[0].upper()}{problem[1:]} (sizes.image of the profile).")
             if isinstance(batch, np.ndarray):
                 batch = torch.from_numpy(np.ascontiguousarray(batch))
             weight = next(iter(self.module.parameters()), None)
             kind = torch.float32 if weight is None else weight.dtype
             with torch.inference_mode():
-                found = self.module(batch.to(device=self.device, dtype=kind, non_blocking=True))
+                batch = batch.to(device=self.device, dtype=kind, non_blocking=True)
+                found = self._computed(torch, batch)
         if tuple(found.shape) != (len(batch), self.width):
             raise InputError(
                 f"Encoder {self.encoder.name} gave vectors of shape {tuple(found.shape)} for {len(batch)} "
                 f"images; its row declares a width of {self.width}. Mend the row or the weights."
+            )
+        return found
+
+    def _computed(self, torch: Any, batch: Any) -> Any:
+        try:
+            found = self.module(batch)
+        except (InputError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as problem:
+            if isinstance(problem, RuntimeError) and any(word in str(problem) for word in _DEVICE_WORDS):
+                raise  # the device failed, whatever the images are
+            height, width = batch.shape[2:]
+            raise InputError(
+                f"Encoder {self.encoder.name} cannot compute vectors of images of {width} x {height} pixels "
+                f"({type(problem).__name__}); give a size that its network takes, as input_size in its row "
+                "or, where that is 0, as sizes.image in the profile."
+            ) from problem
+        if not isinstance(found, torch.Tensor):
+            raise InputError(
+                f"Encoder {self.encoder.name} gave {type(found).__name__} and no tensor of vectors; mend its "
+                "network."
             )
         return found
 
@@ -186,10 +219,12 @@ def load_encoder(
 
         module = checkpoints.ready(row, module, device)
         about = {**checkpoints.described(row, module), **about}
+    origin = about["origin"]
     settings = {
         "encoder": row.name,
         "checkpoint": row.checkpoint,
-        "revision": row.revision,
+        "origin": origin,
+        "revision": "" if origin in ("local", "loader") else row.revision,
         "architecture": row.architecture,
         "pooling": row.pooling,
         "width": row.width,
@@ -217,7 +252,16 @@ def _own_function(row: Encoder) -> Callable[[Encoder, Source], tuple[Any, dict[s
     try:
         module = importlib.import_module(module_name)
         function = getattr(module, function_name)
-    except (ImportError, AttributeError):
+    except MemoryError:
+        raise
+    except Exception as problem:
+        if not isinstance(problem, (ImportError, AttributeError)):
+            raise _failed(row, problem) from problem
+        if isinstance(problem, ModuleNotFoundError) and not _is_part(problem.name, module_name):
+            raise InputError(
+                f"Encoder {row.name} is loaded by {row.loader}, whose module needs {problem.name}, which is "
+                "not installed; install it, or mend the module."
+            ) from None
         raise InputError(
             f"Encoder {row.name} is loaded by {row.loader}, which is not found; put its module where Python "
             "looks for modules (PYTHONPATH), or mend the column loader."
@@ -226,9 +270,28 @@ def _own_function(row: Encoder) -> Callable[[Encoder, Source], tuple[Any, dict[s
     def load(row: Encoder, source: Source) -> tuple[Any, dict[str, Any]]:
         file = getattr(module, "__file__", None)
         digest = hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
-        return function(row, source), {"loader": row.loader, "loader_sha256": digest}
+        try:
+            found = function(row, source)
+        except (InputError, MemoryError):
+            raise
+        except Exception as problem:
+            raise _failed(row, problem) from problem
+        origin = "local" if source.folder is not None else "random" if row.kind == "untrained" else "loader"
+        return found, {"origin": origin, "loader": row.loader, "loader_sha256": digest}
 
     return load
+
+
+def _is_part(missing: str | None, module: str) -> bool:
+    """Whether a module that is not found is the one that was asked for, or a package around it."""
+    return missing is None or module == missing or module.startswith(f"{missing}.")
+
+
+def _failed(row: Encoder, problem: Exception) -> InputError:
+    return InputError(
+        f"Encoder {row.name}: its loader {row.loader} failed ({type(problem).__name__}); mend its module, or "
+        "the weights that it reads."
+    )
 
 
 def offline() -> bool:

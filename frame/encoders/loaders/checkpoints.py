@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from frame.encoders.panel import LIBRARIES, Encoder
+from frame.encoders.panel import LIBRARIES, WEIGHTS, Encoder
 from frame.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,14 +58,20 @@ def library_module(row: Encoder, module: str, package: str) -> Any:
         ) from None
 
 
-def weights_file(row: Encoder, where: Path) -> Path:
+def weights_file(row: Encoder, where: Path | None) -> Path:
     """The one file of weights that a local path names: the file itself, or the one in the folder.
 
     Raises
     ------
     frame.InputError
-        If the folder holds none, or several of which none is in the format that is preferred.
+        If there is no local path, or the folder holds none, or several of which none is in the format that is
+        preferred.
     """
+    if where is None:
+        raise InputError(
+            f"The weights of {row.name} are not on this machine; put them into a folder or file called "
+            f"{row.name} in the folder that the variable {WEIGHTS} names."
+        )
     if where.is_file():
         return where
     for ending in _ENDINGS:
@@ -286,7 +292,7 @@ def ready(row: Encoder, module: Any, device: str) -> torch.nn.Module:
     Raises
     ------
     frame.InputError
-        If there is no such device.
+        If it is no network, has weights without a shape or memory, or there is no such device.
     """
     library = library_module(row, "torch", "torch")
     if not isinstance(module, library.nn.Module):
@@ -294,7 +300,15 @@ def ready(row: Encoder, module: Any, device: str) -> torch.nn.Module:
             f"The loader of {row.name} gave {type(module).__name__}; it must give a torch.nn.Module that "
             "turns a batch of images into vectors."
         )
+    for name, value in (*module.named_parameters(), *module.named_buffers()):
+        if library.nn.parameter.is_lazy(value) or value.is_meta:
+            raise InputError(
+                f"The loader of {row.name} gave a network whose weight {name[:60]} has no numbers yet; it "
+                "must give one with all its weights (no Lazy layers, and nothing on the device meta)."
+            )
     try:
+        if library.device(device).type == "meta":
+            raise RuntimeError("it holds no numbers")
         placed: torch.nn.Module = module.float().eval().requires_grad_(False).to(device)
     except (RuntimeError, AssertionError) as problem:
         first = (str(problem).splitlines() or ["unknown reason"])[0][:120]

@@ -64,7 +64,8 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
     # A backbone that was saved with the classifier of ImageNet has two weights that are not used.
     fill(row, backbone, _part(weights, _BACKBONE), may_have=("fc.",))
     fill(row, projection, _part(weights, _PROJECTION))
-    return _network(torch, backbone, projection), {"file": path.name}
+    origin = "local" if source.folder is not None else "hub"
+    return _network(torch, backbone, projection), {"origin": origin, "file": path.name}
 
 
 def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:

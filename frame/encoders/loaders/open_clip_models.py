@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from frame.encoders.loaders.checkpoints import (
@@ -25,6 +26,8 @@ __all__ = ["load"]
 CONFIG: Final = "open_clip_config.json"
 _FILES: Final = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 _TOWER: Final = "visual."
+_WIDEST: Final = 65536
+_TIMM_NAME: Final = re.compile(r"\w+(\.\w+)?", flags=re.ASCII)
 
 
 def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]:
@@ -56,22 +59,48 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
         path = hub_file(row, _FILES)
         about = beside(hub_file(row, (CONFIG,)), CONFIG)
     config = about.get("model_cfg", about)
-    if "vision_cfg" not in config or "embed_dim" not in config:
+    if not isinstance(config, dict) or "vision_cfg" not in config or "embed_dim" not in config:
         raise InputError(
             f"The weights of {row.name} need {CONFIG} beside them, which says how the network is built; copy "
             "all files of the checkpoint into one folder."
         )
-    # Weights come from the checkpoint; the tower's own would be fetched from elsewhere.
-    vision = {**config["vision_cfg"], "timm_model_pretrained": False}
-    if "timm_model_name" not in vision:
-        del vision["timm_model_pretrained"]
-    tower = open_clip.model._build_vision_tower(
-        config["embed_dim"], vision, quick_gelu=bool(config.get("quick_gelu", False))
-    )
+    tower = _tower(row, open_clip, config)
     weights = read_weights(row, path, allow_pickle=source.allow_pickle)
     fill(
         row,
         tower,
         {name.removeprefix(_TOWER): value for name, value in weights.items() if name.startswith(_TOWER)},
     )
-    return tower, {"file": path.name}
+    return tower, {"origin": "local" if source.folder is not None else "hub", "file": path.name}
+
+
+def _tower(row: Encoder, open_clip: Any, config: dict[str, Any]) -> Any:
+    """The image tower that a configuration describes, with random weights; nothing is fetched for it."""
+    vision, width = config["vision_cfg"], config["embed_dim"]
+    if not isinstance(vision, dict) or not isinstance(width, int) or not 1 <= width <= _WIDEST:
+        raise InputError(
+            f"{CONFIG} of {row.name} does not describe an image tower: vision_cfg must be a mapping, and "
+            f"embed_dim a whole number from 1 to {_WIDEST:,}; fetch the file again."
+        )
+    name = vision.get("timm_model_name")
+    if name:
+        # Names such as hf-hub:... or local-dir:... would fetch or read a network from elsewhere.
+        timm = library_module(row, "timm", "timm")
+        if not isinstance(name, str) or not _TIMM_NAME.fullmatch(name) or not timm.is_model(name):
+            raise InputError(
+                f"{CONFIG} of {row.name} names the image tower {str(name)[:40]!r}, which is no network of "
+                f"timm {timm.__version__}; fetch the file again, or name a network of timm in it."
+            )
+        # Weights come from the checkpoint; the tower's own would be fetched from elsewhere.
+        vision = {**vision, "timm_model_pretrained": False}
+    try:
+        return open_clip.model._build_vision_tower(
+            width, vision, quick_gelu=bool(config.get("quick_gelu", False))
+        )
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise InputError(
+            f"{CONFIG} of {row.name} describes no image tower that OpenCLIP {open_clip.__version__} can "
+            f"build ({type(problem).__name__}); fetch the file again."
+        ) from problem

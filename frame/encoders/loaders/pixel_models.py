@@ -51,7 +51,7 @@ def load(row: Encoder, source: Source) -> tuple[Vectors, dict[str, Any]]:
         side = round(row.width**0.5)
         if side * side != row.width:
             raise InputError(f"Encoder {row.name}: a width of {row.width} is no square number of blocks.")
-        return lambda batch: block_means(batch, side), {}
+        return lambda batch: block_means(batch, side), {"origin": "pixels"}
     if row.architecture != "image_pca":
         raise InputError(
             f"Encoder {row.name}: there is no computation {row.architecture!r} on pixels; there are "
@@ -72,7 +72,7 @@ def load(row: Encoder, source: Source) -> tuple[Vectors, dict[str, Any]]:
         return np.asarray((means - centre) @ components.T, dtype=np.float32)
 
     digest = hashlib.sha256(centre.tobytes() + components.tobytes()).hexdigest()
-    return vectors, {"components_sha256": digest}
+    return vectors, {"origin": "pixels", "components_sha256": digest}
 
 
 def block_means(batch: np.ndarray, blocks: int) -> np.ndarray:

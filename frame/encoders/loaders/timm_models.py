@@ -64,8 +64,7 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
         )
     build: dict[str, Any] = {"pretrained": False, "num_classes": 0, "global_pool": _POOLS[row.pooling]}
     if row.kind == "untrained":
-        build["dynamic_img_size"] = True
-        return seeded(row, source.seed, lambda: timm.create_model(row.architecture, **build)), {}
+        return seeded(row, source.seed, lambda: _any_size(row, timm, build)), {"origin": "random"}
     path = (
         weights_file(row, source.folder)
         if source.folder is not None
@@ -75,15 +74,67 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
     )
     # A checkpoint of a training run also holds its command line, as a plain namespace.
     weights = read_weights(row, path, allow_pickle=source.allow_pickle, classes=(argparse.Namespace,))
+    origin = "local" if source.folder is not None else "package" if row.package else "hub"
+    about = {"origin": origin, "file": path.name}
     if row.pooling == "patch_mean":
-        return _masked_autoencoder(row, timm, build, path, weights), {"file": path.name}
-    model = timm.create_model(row.architecture, **build)
+        build = {**build, **_depth(row, path)}
+        if _is_masked_autoencoder(row, path, weights):
+            return _masked_autoencoder(row, timm, build, weights), about
+        weights = _named_as_timm(weights)
+        if "norm.weight" in weights and "fc_norm.weight" not in weights:
+            # Trained with a normalisation before the mean: it is kept, and none is put after the mean.
+            build["fc_norm"] = False
+    model = _built(row, timm, build)
     renamed = {_efficientnet_name(name): value for name, value in weights.items()}
     fill(row, model, renamed, may_have=("classifier.", "head."))
-    return model, {"file": path.name}
+    return model, about
 
 
-def _masked_autoencoder(row: Encoder, timm: Any, build: dict[str, Any], path: Any, weights: Any) -> Any:
+def _built(row: Encoder, timm: Any, build: dict[str, Any]) -> Any:
+    """A network of timm; what its row asks for in vain is one sentence."""
+    try:
+        return timm.create_model(row.architecture, **build)
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise InputError(
+            f"Encoder {row.name}: timm {timm.__version__} cannot build {row.architecture} with the pooling "
+            f"{row.pooling} ({type(problem).__name__}); correct architecture or pooling in its row."
+        ) from problem
+
+
+def _any_size(row: Encoder, timm: Any, build: dict[str, Any]) -> Any:
+    """A network for images of any size: transformers have to be told, and convolutions need no telling."""
+    try:
+        return timm.create_model(row.architecture, **build, dynamic_img_size=True)
+    except TypeError:
+        return _built(row, timm, build)
+
+
+def _is_masked_autoencoder(row: Encoder, path: Any, weights: Any) -> bool:
+    """Whether weights are those of the pretraining: by its decoder, its configuration, or the row's name."""
+    kinds = beside(path, "config.json")
+    named = f"{kinds.get('model_type', '')} {kinds.get('architectures', '')} {row.checkpoint} {path.stem}"
+    parts = re.split(r"[^a-z0-9]+", re.sub(r"MAE", "_mae_", named).lower())
+    return "mae" in parts or any(name.startswith(("decoder", "mask_token")) for name in weights)
+
+
+def _depth(row: Encoder, path: Any) -> dict[str, int]:
+    """The number of layers that ``config.json`` beside the weights states, if it does."""
+    about = beside(path, "config.json")
+    inner = about.get("model_args")
+    depth = about.get("num_hidden_layers", inner.get("depth") if isinstance(inner, dict) else None)
+    if depth is None:
+        return {}
+    if not isinstance(depth, int) or not 1 <= depth <= 1000:
+        raise InputError(
+            f"config.json beside the weights of {row.name} states {str(depth)[:20]!r} layers; it must be a "
+            "whole number from 1 to 1,000. Fetch it again."
+        )
+    return {"depth": depth}
+
+
+def _masked_autoencoder(row: Encoder, timm: Any, build: dict[str, Any], weights: Any) -> Any:
     """The encoder of a masked autoencoder, without masking: mean of the patch tokens, then a normalisation.
 
     As the authors' own code does, the normalisation after the mean is new where the checkpoint has none of
@@ -92,14 +143,10 @@ def _masked_autoencoder(row: Encoder, timm: Any, build: dict[str, Any], path: An
     """
     import torch
 
-    about = beside(path, "config.json")
-    depth = about.get("num_hidden_layers", about.get("model_args", {}).get("depth"))
-    if depth is not None:
-        build = {**build, "depth": int(depth)}
     # Built without memory first: random numbers for 300 million weights would be drawn and thrown away.
     with torch.device("meta"):
-        model = timm.create_model(row.architecture, **build)
-    named = _from_transformers(weights) if any("attention.attention" in name for name in weights) else weights
+        model = _built(row, timm, build)
+    named = _named_as_timm(weights)
     own = model.state_dict()
     new = {"fc_norm.weight": torch.ones, "fc_norm.bias": torch.zeros}
     named = {**{name: make(own[name].shape) for name, make in new.items() if name in own}, **named}
@@ -107,6 +154,11 @@ def _masked_autoencoder(row: Encoder, timm: Any, build: dict[str, Any], path: An
     model = model.to_empty(device="cpu")
     fill(row, model, named, may_have=_DECODER)
     return model
+
+
+def _named_as_timm(weights: Any) -> dict[str, Any]:
+    layout = any("attention.attention" in name for name in weights)
+    return _from_transformers(weights) if layout else dict(weights)
 
 
 def _from_transformers(weights: Any) -> dict[str, Any]:
@@ -119,6 +171,7 @@ def _from_transformers(weights: Any) -> dict[str, Any]:
         "embeddings.cls_token": "cls_token",
         "embeddings.position_embeddings": "pos_embed",
         "embeddings.patch_embeddings.projection.": "patch_embed.proj.",
+        "layernorm.": "norm.",
     }
     inside = {
         "attention.output.dense.": "attn.proj.",
@@ -137,8 +190,9 @@ def _from_transformers(weights: Any) -> dict[str, Any]:
         part = re.match(r"attention\.attention\.query\.(weight|bias)", rest)
         if part is not None:
             stem = f"encoder.layer.{layer[1]}.attention.attention"
-            three = [plain[f"{stem}.{kind}.{part[1]}"] for kind in ("query", "key", "value")]
-            renamed[f"{block}attn.qkv.{part[1]}"] = torch.cat(three)
+            three = [plain.get(f"{stem}.{kind}.{part[1]}") for kind in ("query", "key", "value")]
+            if all(one is not None and one.ndim and one.shape[1:] == value.shape[1:] for one in three):
+                renamed[f"{block}attn.qkv.{part[1]}"] = torch.cat(three)
         elif not rest.startswith("attention.attention."):
             start = next((old for old in inside if rest.startswith(old)), "")
             renamed[block + inside.get(start, "") + rest.removeprefix(start)] = value
@@ -172,10 +226,13 @@ def _efficientnet_name(name: str) -> str:
         return f"{_OUTER[head]}.{rest}"
     if head != "_blocks":
         return name
-    number, part, last = rest.split(".", 2)
-    block = int(number)
+    parts = rest.split(".", 2)
+    if len(parts) != 3 or not re.fullmatch(r"\d{1,3}", parts[0]):
+        return name  # not one of this network's; what is left over is refused
+    block, part, last = int(parts[0]), parts[1], parts[2]
     for stage, length in enumerate(_STAGES):
         if block < length:
-            return f"blocks.{stage}.{block}.{(_OTHERS if stage else _FIRST)[part]}.{last}"
+            known = _OTHERS if stage else _FIRST
+            return f"blocks.{stage}.{block}.{known[part]}.{last}" if part in known else name
         block -= length
     return name

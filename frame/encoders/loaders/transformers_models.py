@@ -68,7 +68,9 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
     common = {"local_files_only": local, "revision": None if local else row.revision or None}
     try:
         with _quiet():
-            config = _vision_config(transformers.AutoConfig.from_pretrained(place, **common), model_class)
+            found = transformers.AutoConfig.from_pretrained(place, **common)
+            config = _vision_config(found, model_class)
+            _check_kind(row, config, model_class)
             model, told = model_class.from_pretrained(
                 place,
                 config=config,
@@ -78,15 +80,25 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
                 output_loading_info=True,
                 **common,
             )
+    except (InputError, MemoryError):
+        raise
     except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as problem:
         if not local:
             raise unreachable(row) from problem
-        first = (str(problem).splitlines() or ["unknown reason"])[0][:160].replace(place, Path(place).name)
+        # The path is replaced before the text is cut, or a part of it would be left.
+        said = (str(problem).splitlines() or ["unknown reason"])[0].replace(place, Path(place).name)
         raise InputError(
-            f"The weights of {row.name} cannot be read ({first}); fetch them again."
+            f"The weights of {row.name} cannot be read ({said[:160]}); fetch them again."
+        ) from problem
+    except Exception as problem:
+        # Checks of the library's own, as of a configuration with a text where a number belongs.
+        raise InputError(
+            f"The checkpoint of {row.name} cannot be read as {row.architecture} ({type(problem).__name__}); "
+            "fetch its files again, or correct the architecture in its row."
         ) from problem
     _check_whole(row, told)
-    return _network(torch, row, model), {"commit": getattr(config, "_commit_hash", None) or ""}
+    about = {"origin": "local"} if local else {"origin": "hub"}
+    return _network(torch, row, model), {**about, "commit": getattr(config, "_commit_hash", None) or ""}
 
 
 def _vision_config(config: Any, model_class: Any) -> Any:
@@ -99,6 +111,16 @@ def _vision_config(config: Any, model_class: Any) -> Any:
     if getattr(config, "_commit_hash", None):
         vision._commit_hash = config._commit_hash
     return vision
+
+
+def _check_kind(row: Encoder, config: Any, model_class: Any) -> None:
+    """Refuse the configuration of another kind of network."""
+    if not isinstance(config, model_class.config_class):
+        raise InputError(
+            f"The checkpoint of {row.name} holds a network of the kind "
+            f"{str(getattr(config, 'model_type', 'unknown'))[:40]!r}, which is no {row.architecture}; use "
+            f"the checkpoint that its row names ({row.checkpoint or 'none'}), or correct its architecture."
+        )
 
 
 def _check_whole(row: Encoder, told: dict[str, Any]) -> None:
@@ -136,11 +158,16 @@ def _network(torch: Any, row: Encoder, model: Any) -> torch.nn.Module:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without reports of weights that are not used; that none is missing is checked afterwards."""
+    """Without bars, and reports of weights that are not used; that none is missing is checked afterwards."""
+    from transformers.utils import logging as library_logging
+
     logger = logging.getLogger("transformers")
-    level = logger.level
+    level, bars = logger.level, library_logging.is_progress_bar_enabled()
     logger.setLevel(logging.ERROR)
+    library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         logger.setLevel(level)
+        if bars:
+            library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -54,14 +54,16 @@ def load(row: Encoder, source: Source) -> tuple[torch.nn.Module, dict[str, Any]]
             f"loaded; its row says {row.architecture} and {row.pooling}."
         )
     if row.kind == "untrained":
-        return seeded(row, source.seed, lambda: _network(torch, xrayvision.models.DenseNet())), {}
+        return seeded(row, source.seed, lambda: _network(torch, xrayvision.models.DenseNet())), {
+            "origin": "random"
+        }
     path = weights_file(row, source.folder) if source.folder else _library_file(row, xrayvision)
     weights = read_weights(
         row, path, allow_pickle=source.allow_pickle, classes=_layer_classes(torch, xrayvision)
     )
     model = xrayvision.models.DenseNet()
     fill(row, model.features, _features(weights))
-    return _network(torch, model), {"file": path.name}
+    return _network(torch, model), {"origin": "local" if source.folder else "cache", "file": path.name}
 
 
 def _library_file(row: Encoder, xrayvision: Any) -> Path:
