@@ -466,12 +466,8 @@ def test_a_run_that_is_ended_ends_what_it_started_and_goes_on_in_the_next(study:
     given = ["--profile", str(study.profile), "--workspace", str(study.workspace)]
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         running = study.start([sys.executable, "-m", "frame", "book", *given])
+        # No notebook is done by then: its kernel has not even started.
         wait_for(study.workspace / ".state" / "scratch" / "notebook-printed", running)
-        second = study.run("book")
-        assert second.returncode == 2
-        assert second.stderr == (
-            "frame: Another run is using the workspace 'the workspace's'; wait until it has ended.\n"
-        )
         # Only the first process is told; from a terminal every one would be.
         os.kill(running.pid, number)
         running.communicate(timeout=60)
@@ -479,6 +475,22 @@ def test_a_run_that_is_ended_ends_what_it_started_and_goes_on_in_the_next(study:
         assert not alive(running.pid)
         assert not list((study.workspace / "notebooks").glob("*"))
         shutil.rmtree(study.workspace / ".state" / "scratch")
+    assert study.run("notebook:printed", "notebook:counts").returncode == 0
+    assert study.stale() == {}
+
+
+def test_a_second_run_is_told_to_wait(study: Study) -> None:
+    shutil.rmtree(study.workspace / "notebooks")
+    given = ["--profile", str(study.profile), "--workspace", str(study.workspace)]
+    running = study.start([sys.executable, "-m", "frame", "book", *given])
+    wait_for(study.workspace / ".state" / "scratch" / "notebook-printed", running)
+    second = study.run("book")
+    os.kill(running.pid, signal.SIGTERM)
+    running.communicate(timeout=60)
+    assert second.returncode == 2
+    assert second.stderr == (
+        "frame: Another run is using the workspace 'the workspace's'; wait until it has ended.\n"
+    )
     assert study.run("notebook:printed", "notebook:counts").returncode == 0
     assert study.stale() == {}
 
