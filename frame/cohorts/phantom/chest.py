@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from frame.cohorts import schema
 from frame.cohorts.phantom.chest_anatomy import (
     ANATOMY,
     LOOKS,
@@ -48,21 +49,7 @@ from frame.cohorts.phantom.textures import AMPLITUDES, texture
 __all__ = ["ANATOMY", "CONTROL_FINDINGS", "DEFAULTS", "FINDINGS", "draw_anatomy", "draw_chest"]
 
 #: The thirteen findings, each a column of severities from 0 to 1.
-FINDINGS: Final = (
-    "atelectasis",
-    "cardiomegaly",
-    "consolidation",
-    "edema",
-    "enlarged_cardiomediastinum",
-    "fracture",
-    "lung_lesion",
-    "lung_opacity",
-    "pleural_effusion",
-    "pleural_other",
-    "pneumonia",
-    "pneumothorax",
-    "support_devices",
-)
+FINDINGS: Final = schema.FINDINGS["chest"]
 
 #: Findings that the column ``contrast`` leaves as they are.
 CONTROL_FINDINGS: Final = ("support_devices",)
