@@ -164,10 +164,10 @@ def _quiet() -> Iterator[None]:
     logger = logging.getLogger("transformers")
     level, bars = logger.level, library_logging.is_progress_bar_enabled()
     logger.setLevel(logging.ERROR)
-    library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    library_logging.disable_progress_bar()
     try:
         yield
     finally:
         logger.setLevel(level)
         if bars:
-            library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            library_logging.enable_progress_bar()
