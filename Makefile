@@ -74,20 +74,22 @@ models: $(MODELS) ## add to it what encoders need (torch, about 6 GB)
 
 # The graph decides by content what is stale: a notebook whose modules, tables and text are what they were is
 # not executed again. Another profile: make book PROFILE=open.
-book: $(READY) ## make what is stale and build the book; ends by printing where to open it
+book: $(MODELS) ## make what is stale and build the book; ends by printing where to open it
 	@$(BIN)/frame book --profile $(PROFILE) --cores $(JOBS)
 
 # One worker per file: a notebook's cells run in order in one kernel of their own. Some show results of the study.
 test: $(MODELS) ## run the tests, the notebooks among them
 	@$(BIN)/frame run cohort_counts
+	@$(BIN)/frame run synthetic_model
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not browser" --nbval tests notebooks
 
 check-book: $(READY) ## check the built book: links, pictures, and each page in a browser with the network off
 	@test -f $(PAGE) || { echo "There is no built book yet: run make book first." >&2; exit 1; }
 	@$(BIN)/python -m pytest -m browser tests/end_to_end
 
-notebooks: $(READY) ## execute the notebooks again and store their outputs
+notebooks: $(MODELS) ## execute the notebooks again and store their outputs
 	@$(BIN)/frame run cohort_counts
+	@$(BIN)/frame run synthetic_model
 	@$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 

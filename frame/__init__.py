@@ -1,8 +1,10 @@
 """FRAME: audit a reported subgroup difference in medical imaging.
 
 Step one asks how large a max-min difference between subgroups an exactly fair model would show at the
-observed counts: of published counts (:func:`audit_claims`) or of your own scores (:func:`audit`). Public
-names load when they are first used, so that ``import frame`` and ``frame --help`` stay quick.
+observed counts: of published counts (:func:`audit_claims`) or of your own scores (:func:`audit`). On a
+model's own features, :func:`compare_methods` asks what mitigation does to the difference, and step two,
+:func:`mechanism`, injects a cause and asks whether it moves. Public names load when they are first used, so
+that ``import frame`` and ``frame --help`` stay quick.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from frame.errors import InputError
     from frame.inference.bootstrap_result import BootstrapResult
     from frame.inference.resampling import bootstrap
+    from frame.interventions.procedure import mechanism
+    from frame.interventions.verdict import Verdict
+    from frame.mitigation.comparison import Comparison, compare_methods
     from frame.published import audit_claims
     from frame.reference import FairReference, detectable_difference, fair_reference
     from frame.reference.required import required_counts
@@ -24,27 +29,35 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "frame.audits",
     "BootstrapResult": "frame.inference.bootstrap_result",
+    "Comparison": "frame.mitigation.comparison",
     "FairReference": "frame.reference",
     "InputError": "frame.errors",
+    "Verdict": "frame.interventions.verdict",
     "audit": "frame.audits",
     "audit_claims": "frame.published",
     "bootstrap": "frame.inference.resampling",
+    "compare_methods": "frame.mitigation.comparison",
     "detectable_difference": "frame.reference",
     "fair_reference": "frame.reference",
+    "mechanism": "frame.interventions.procedure",
     "required_counts": "frame.reference.required",
 }
 
 __all__ = [
     "Audit",
     "BootstrapResult",
+    "Comparison",
     "FairReference",
     "InputError",
+    "Verdict",
     "__version__",
     "audit",
     "audit_claims",
     "bootstrap",
+    "compare_methods",
     "detectable_difference",
     "fair_reference",
+    "mechanism",
     "required_counts",
 ]
 

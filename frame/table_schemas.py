@@ -364,6 +364,50 @@ CHARACTERISTICS_TABLES = (
     ),
 )
 
+#: What the whole procedure says of cohorts of drawn features with a planted truth.
+STEP_TWO_TABLES = (
+    Table(
+        name="step_two_cohorts",
+        file="characteristics/step_two_cohorts.csv",
+        meaning="One cohort of drawn features with a planted truth, and what the procedure says of it.",
+        origin="simulated; rebuilt by `make characteristics`",
+        key=("cell", "seed"),
+        columns={
+            "cell": TEXT,
+            "seed": COUNT,
+            **dict.fromkeys(("p", "observed", "reference", "truth", "lo", "hi"), DECIMAL_OR_BLANK),
+            "verdict": NOTE,
+            **{
+                f"{name}_{end}": DECIMAL_OR_BLANK
+                for name in ("decodability", "entanglement", "disease")
+                for end in ("change", "lo", "hi")
+            },
+        },
+    ),
+    Table(
+        name="step_two_rates",
+        file="characteristics/step_two_rates.csv",
+        meaning="How often the procedure says something in one design of drawn features (planted truth).",
+        origin="simulated; rebuilt by `make characteristics`",
+        key=("cell", "quantity"),
+        columns={
+            "cell": TEXT,
+            "step": one_of("one", "two"),
+            "cause": TEXT,
+            "n_groups": COUNT,
+            "where": NOTE,
+            "quantity": TEXT,
+            "count": COUNT,
+            "cohorts": COUNT,
+            "rate": DECIMAL,
+            "rate_lo": DECIMAL,
+            "rate_hi": DECIMAL,
+            "target": NOTE,
+            "met": one_of("yes", "no", blank=True),
+        },
+    ),
+)
+
 _DEMOGRAPHIC_TERMS = Table(
     name="demographic_terms",
     file="demographic_terms.csv",
@@ -385,6 +429,7 @@ TABLES: dict[str, Table] = {
         *(_CLAIMS, _STUDIES, _CHECKS, _NUMBERS, _SUPPLEMENTARY_7),
         *_PAPER_TABLES,
         *CHARACTERISTICS_TABLES,
+        *STEP_TWO_TABLES,
         *COHORT_TABLES,
         _DEMOGRAPHIC_TERMS,
         *ENCODER_TABLES,

@@ -18,6 +18,8 @@ from frame.cli.data import data, doctor_command
 from frame.cli.encoders import encoders
 from frame.cli.endings import DEFECT, ENDED, FOUND, INTERRUPTED, RAN, WRONG_INPUT, stop
 from frame.cli.features import features
+from frame.cli.mechanism_command import MECHANISM_EXAMPLE, mechanism_command
+from frame.cli.mitigate import MITIGATE_EXAMPLE, mitigate_command
 from frame.cli.options import FailOn, Format, Protocol
 from frame.cli.output import is_broken_pipe, silence
 from frame.cli.planning import PLAN_EXAMPLE, plan_command
@@ -180,6 +182,8 @@ def _audit(
 
 
 application.command("audit-scores", no_args_is_help=True, epilog=EXAMPLE)(audit_scores)
+application.command("mitigate", no_args_is_help=True, epilog=MITIGATE_EXAMPLE)(mitigate_command)
+application.command("mechanism", no_args_is_help=True, epilog=MECHANISM_EXAMPLE)(mechanism_command)
 application.command("plan", no_args_is_help=True, epilog=PLAN_EXAMPLE)(plan_command)
 
 application.add_typer(data, name="data")

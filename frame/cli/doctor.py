@@ -34,8 +34,12 @@ EXTRAS: Final = {
     ),
     "dicom": ("sex and age of the VinDr sets", ("pydicom",)),
     "book": ("the book", ("jupyter-book", "ipykernel", "papermill")),
+    "mitigation": (
+        "mitigation methods on features",
+        ("scikit-learn", "fairlearn", "concept-erasure", "torch", "numba"),
+    ),
     "models": (
-        "encoders, heads, pretraining",
+        "encoders, pretraining",
         ("torch", "timm", "transformers", "open_clip_torch", "torchxrayvision", "scikit-learn"),
     ),
 }
@@ -54,9 +58,11 @@ def diagnose(profile: str, workspace: Path | None) -> None:
     for extra, (use, packages) in EXTRAS.items():
         name = f"[{extra}]" if extra else "base"
         state = "there" if not lacking[extra] else f"MISSING: {', '.join(lacking[extra])}"
-        typer.echo(f"  {name:<9} {use}: {state}")
+        typer.echo(f"  {name:<12} {use}: {state}")
         if not lacking[extra]:
-            typer.echo(f"            {', '.join(f'{package} {_version(package)}' for package in packages)}")
+            typer.echo(
+                f"               {', '.join(f'{package} {_version(package)}' for package in packages)}"
+            )
     _accelerator()
     wanting = [extra for extra in lacking if extra and lacking[extra]]
     if wanting:
@@ -138,7 +144,7 @@ def _study(profile: str, workspace: Path | None) -> None:
         )
         if one.phantom is not None:
             said = "nothing to find, its sources are drawn"
-        typer.echo(f"  {one.name:<9} {one.title}: {said}")
+        typer.echo(f"  {one.name:<12} {one.title}: {said}")
     typer.echo(f"\nSources of profile {chosen.profile.name}")
     for source in chosen.profile.sources:
         missing = _missing_files(chosen, source, chosen.profile)

@@ -41,9 +41,18 @@ def chosen_format(out: Path | None, form: str | None) -> str:
     return _ENDINGS[out.suffix.lower()]
 
 
+def check_ending(path: Path | None, option: str, endings: Sequence[str]) -> None:
+    """Refuse a file whose ending is none of these; None is no file."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise InputError(
+            f"{option} is '{path.name}', whose ending is not {' or '.join(endings)}; "
+            f"end it with {endings[0]}."
+        )
+
+
 @contextmanager
-def progress_bar(least: int = LONG) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal, for work of at least so many steps."""
+def progress_bar(least: int = LONG, word: str = "auditing") -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal, with a word for the work, when it has at least so many steps."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -51,13 +60,13 @@ def progress_bar(least: int = LONG) -> Iterator[Callable[[int, int], None] | Non
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("auditing"),
+        TextColumn(word),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("auditing", total=None, visible=False)
+        task = bar.add_task(word, total=None, visible=False)
 
         def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, visible=total >= least)

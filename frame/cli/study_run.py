@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from frame.errors import InputError
-from frame.experiments.contract import EXPERIMENTS, experiment, named_units
+from frame.experiments.contract import EXPERIMENTS, experiment, named_units, no_units
 from frame.workspace.graph import make_with_inputs, stages, stale_stages
 from frame.workspace.phantom_stages import draw_phantoms
 
@@ -56,7 +56,8 @@ def list_experiments(workspace: Workspace) -> None:
     for name in EXPERIMENTS:
         found = named_units(name, workspace)
         typer.echo(f"{name}: {experiment(name).TITLE}")
-        typer.echo(f"  {len(found)} {'unit' if len(found) == 1 else 'units'}: {', '.join(found)}")
+        units = ", ".join(found) or "no encoder is named for the images of this profile"
+        typer.echo(f"  {len(found)} {'unit' if len(found) == 1 else 'units'}: {units}")
     typer.echo(f"\nRun one with: frame run {EXPERIMENTS[0]} --profile {workspace.profile.name}")
 
 
@@ -70,6 +71,8 @@ def run_experiment(workspace: Workspace, name: str, units: Sequence[str]) -> Non
     """
     experiment(name)
     there = named_units(name, workspace)
+    if not there:
+        raise InputError(f"Experiment {name} {no_units(workspace)}")
     for unit in units:
         if unit not in there:
             raise InputError(

@@ -29,13 +29,14 @@ __all__ = [
     "check_tidy",
     "experiment",
     "named_units",
+    "no_units",
     "result_artefact",
     "tidy",
     "unit_artefact",
 ]
 
 #: Names of the experiments, in the order in which the graph runs them.
-EXPERIMENTS: Final = ("cohort_counts",)
+EXPERIMENTS: Final = ("cohort_counts", "disease_heads", "synthetic_model")
 
 #: Columns of a result, the same for every experiment.
 TIDY_COLUMNS: Final = (
@@ -148,6 +149,14 @@ def named_units(name: str, workspace: Workspace) -> dict[str, Unit]:
     if wrong:
         raise ValueError(f"{name}: malformed or repeated names of units: {sorted(set(wrong))}")
     return {unit.name: unit for unit in found}
+
+
+def no_units(workspace: Workspace) -> str:
+    """Why an experiment has nothing to compute, as the end of a sentence."""
+    return (
+        f"has no units in profile {workspace.profile.name}: it names no encoder for the images that it has; "
+        "name one under encoders.panel."
+    )
 
 
 def tidy(rows: pd.DataFrame, **same: object) -> pd.DataFrame:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from frame.errors import InputError
-from frame.experiments.contract import check_tidy, experiment, result_artefact
-from frame.experiments.small_cells import cells_to_hide
+from frame.experiments.contract import check_tidy, experiment, no_units, result_artefact
+from frame.experiments.small_cells import COUNTED, cells_to_hide
 from frame.workspace.layout import open_workspace
 from frame.workspace.profiles import load_profile
 
@@ -20,6 +20,9 @@ __all__ = ["HIDDEN", "read_result", "with_small_cells_hidden", "workspace_result
 
 #: What the reason of a hidden count begins with.
 HIDDEN: Final = "hidden"
+_COUNTS: Final = ["n_images", "n_positive", "n_patients"]
+#: What rows share whose counts add up.
+_BESIDE: Final = ["experiment", "modality", "site", "split", "encoder", "finding", "attribute"]
 
 
 def write_result(rows: pd.DataFrame, path: Path) -> None:
@@ -42,10 +45,12 @@ def read_result(workspace: Workspace, name: str) -> pd.DataFrame:
     experiment(name)
     path = workspace.path(result_artefact(name))
     command = f"frame run {name} --profile {workspace.profile.name}"
+    named = experiment_stages(workspace, name)
+    if not named:
+        raise InputError(f"Experiment {name} {no_units(workspace)}")
     if not path.is_file():
         raise InputError(f"The results of {name} are not there yet; make them with: {command}.")
-    *_, collected = experiment_stages(workspace, name)
-    if reasons := staleness(workspace, collected):
+    if reasons := staleness(workspace, named[-1]):
         raise InputError(
             f"The results of {name} were made from something else ({reasons[0]}); make them again with: "
             f"{command}."
@@ -77,7 +82,7 @@ def with_small_cells_hidden(rows: pd.DataFrame, smallest: int) -> pd.DataFrame:
     Parameters
     ----------
     rows : pandas.DataFrame
-        A tidy table. Only its counts are touched.
+        A tidy table. Its counts are touched, and values that rest on a small one.
     smallest : int
         Counts from 1 to ``smallest - 1`` are hidden; 1 hides nothing.
 
@@ -95,4 +100,26 @@ def with_small_cells_hidden(rows: pd.DataFrame, smallest: int) -> pd.DataFrame:
     rows.loc[hidden, "status"] = "not estimable"
     rows.loc[small, "reason"] = f"{HIDDEN}: from 1 to {smallest - 1}"
     rows.loc[hidden & ~small, "reason"] = f"{HIDDEN}: a smaller count could be had from it"
+    return _with_measures_hidden(rows, smallest)
+
+
+def _with_measures_hidden(rows: pd.DataFrame, smallest: int) -> pd.DataFrame:
+    """Blank the counts beside the measures of an attribute's subgroups where one of them is small.
+
+    All of the attribute go, so that none is had by subtraction; the value of the small one goes too, since a
+    rate of few images says how many there are.
+    """
+    measures = ~rows["quantity"].isin(COUNTED)
+    counts = rows[_COUNTS].astype("float64")
+    counts["n_negative"] = counts["n_images"] - counts["n_positive"]
+    small = measures & counts.apply(lambda column: column.between(1, smallest - 1)).any(axis=1)
+    if not small.any():
+        return rows
+    # Groups with several measures have the same counts in each, whatever its status.
+    beside = small.groupby([rows[key] for key in _BESIDE], sort=False).transform("any") & measures
+    rows.loc[beside, _COUNTS] = pd.NA
+    shut = small & (rows["status"] == "ok")
+    rows.loc[shut, ["value", "boot_mean", "sd", "lo", "hi", "p", "p_fdr"]] = float("nan")
+    rows.loc[shut, "status"] = "not estimable"
+    rows.loc[small, "reason"] = f"{HIDDEN}: a count behind it is from 1 to {smallest - 1}"
     return rows

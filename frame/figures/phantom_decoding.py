@@ -199,7 +199,7 @@ def head_scores(features: Floats, labels: Booleans, train: Booleans) -> Floats:
         If scikit-learn is missing, or the rows have one label only.
     """
     try:
-        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+        from sklearn.linear_model import LogisticRegression
     except ImportError:
         raise InputError(
             "A head needs scikit-learn; install it with: pip install 'frame-audit[study]'."

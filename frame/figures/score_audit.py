@@ -27,7 +27,15 @@ from frame.figures.style import EDGE, GRID, INK, MUTED, SMALL, TEXT, WIDTH, styl
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OBSERVED", "REACHED", "SUBGROUP", "AuditPicture", "draw_audit", "reference_bars"]
+__all__ = [
+    "OBSERVED",
+    "REACHED",
+    "SUBGROUP",
+    "AuditPicture",
+    "draw_audit",
+    "drawable",
+    "reference_bars",
+]
 
 #: Colours of the observed difference, of what reaches it and of a subgroup.
 OBSERVED, REACHED = "#8c1c13", "#c98600"
@@ -129,7 +137,7 @@ def draw_audit(picture: AuditPicture) -> Figure:
         above = 2.6 if picture.bars is not None else 1.5
         figure = Figure(figsize=(WIDTH, 0.35 + above + below))
         above_axes, below_axes = figure.subplots(2, 1, height_ratios=[above, below])
-        figure.suptitle(_drawable(picture.title, 62), fontsize=TEXT, x=0.02, ha="left")
+        figure.suptitle(drawable(picture.title, 62), fontsize=TEXT, x=0.02, ha="left")
         if picture.bars is None:
             _draw_reason(above_axes, picture.reason)
         else:
@@ -141,7 +149,7 @@ def draw_audit(picture: AuditPicture) -> Figure:
 
 def _draw_reason(axes: Axes, reason: str) -> None:
     axes.set_axis_off()
-    words = "\n".join(textwrap.wrap(_drawable(f"Not estimable: {reason}", 400), 58)[:7])
+    words = "\n".join(textwrap.wrap(drawable(f"Not estimable: {reason}", 400), 58)[:7])
     axes.text(0.0, 0.5, words, transform=axes.transAxes, va="center", fontsize=SMALL)
 
 
@@ -231,7 +239,7 @@ def _draw_groups(axes: Axes, picture: AuditPicture) -> None:
             axes.text(
                 0.01,
                 place,
-                _drawable(str(row["note"]), 44),
+                drawable(str(row["note"]), 44),
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 fontsize=SMALL,
@@ -279,7 +287,7 @@ def _draw_groups(axes: Axes, picture: AuditPicture) -> None:
 
 def _wrapped(label: str) -> list[str]:
     """A label in at most two short lines."""
-    lines = textwrap.wrap(_drawable(label, 2 * _LETTERS_A_LINE), _LETTERS_A_LINE) or [" "]
+    lines = textwrap.wrap(drawable(label, 2 * _LETTERS_A_LINE), _LETTERS_A_LINE) or [" "]
     return lines if len(lines) <= 2 else [lines[0], lines[1][: _LETTERS_A_LINE - 1] + "…"]
 
 
@@ -291,7 +299,7 @@ def _letters() -> frozenset[int]:
     return frozenset(font.get_charmap())
 
 
-def _drawable(text: str, longest: int) -> str:
+def drawable(text: str, longest: int) -> str:
     """Text with a sign in place of letters that the font lacks, and nothing that is read as a formula."""
     kept = "".join(c if ord(c) in _letters() and c.isprintable() else "\N{WHITE SQUARE}" for c in text)
     short = kept if len(kept) <= longest else kept[: longest - 1] + "…"

@@ -19,8 +19,10 @@ __all__ = ["experiment_stages"]
 
 
 def experiment_stages(workspace: Workspace, name: str) -> list[Stage]:
-    """One stage per unit of an experiment, and one that puts them together."""
+    """One stage per unit of an experiment, and one that puts them together; none where there is no unit."""
     module = f"frame.experiments.{name}"
+    # What is imported by name at run time is not seen in the code.
+    modules = (module, *getattr(experiment(name), "MODULES", ()))
     found = [
         Stage(
             name=f"results:{name}:{unit.name}",
@@ -28,10 +30,12 @@ def experiment_stages(workspace: Workspace, name: str) -> list[Stage]:
             run=partial(_run_unit, name, unit),
             inputs=unit.inputs,
             settings=unit.settings,
-            modules=(module,),
+            modules=modules,
         )
         for unit in named_units(name, workspace).values()
     ]
+    if not found:
+        return []
     found.append(
         Stage(
             name=f"collect:{name}",
@@ -42,7 +46,7 @@ def experiment_stages(workspace: Workspace, name: str) -> list[Stage]:
                 "sizes.smallest_cell": workspace.profile.sizes.smallest_cell,
                 "drawn": workspace.profile.phantom is not None,
             },
-            modules=(module,),
+            modules=modules,
         )
     )
     return found
@@ -56,6 +60,7 @@ def _collect(name: str, workspace: Workspace, folder: Path) -> None:
     rows = experiment(name).collect(workspace)
     write_result(rows, folder / f"{name}.parquet")
     shown = with_small_cells_hidden(rows, workspace.profile.sizes.smallest_cell)
-    if workspace.profile.phantom is not None:
-        shown = shown.assign(data=NOTE)
+    note = getattr(experiment(name), "NOTE", NOTE if workspace.profile.phantom is not None else "")
+    if note:
+        shown = shown.assign(data=note)
     write_bytes(folder / f"{name}.csv", shown.to_csv(index=False, lineterminator="\n").encode("utf-8"), name)

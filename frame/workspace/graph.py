@@ -13,6 +13,7 @@ from frame.workspace.experiment_stages import experiment_stages
 from frame.workspace.feature_stages import feature_stages
 from frame.workspace.notebook_stages import notebook_stages
 from frame.workspace.phantom_stages import phantom_stages
+from frame.workspace.score_stages import score_stages
 from frame.workspace.stages import Stage, make, staleness
 from frame.workspace.sums import Sums
 
@@ -34,9 +35,9 @@ def stages(workspace: Workspace) -> dict[str, Stage]:
     -------
     dict of str to Stage
         ``phantom:<source>`` where images are drawn, ``manifest:<source>``, ``images:<source>``,
-        ``reports:<source>``, ``features:<source>:<encoder>``, ``results:<experiment>:<unit>``,
-        ``collect:<experiment>``, ``notebook:<name>`` and ``book``; each after the stages whose artefacts it
-        reads.
+        ``reports:<source>``, ``features:<source>:<encoder>``, ``scores:<modality>:<encoder>:<head>``,
+        ``results:<experiment>:<unit>``, ``collect:<experiment>``, ``notebook:<name>`` and ``book``; each
+        after the stages whose artefacts it reads.
 
     Raises
     ------
@@ -49,6 +50,7 @@ def stages(workspace: Workspace) -> dict[str, Stage]:
     for modality in workspace.profile.modalities:
         found += modality_stages(workspace, modality)
     found += feature_stages(workspace)
+    found += score_stages(workspace)
     for name in EXPERIMENTS:
         found += experiment_stages(workspace, name)
     found += notebook_stages(workspace)

@@ -1,0 +1,1 @@
+"""Step two: what a difference between subgroups responds to, and how groups lie in a representation."""

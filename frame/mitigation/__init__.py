@@ -1,0 +1,1 @@
+"""Mitigation methods, fitted on cached features, and the difference they can achieve."""
