@@ -1,12 +1,12 @@
 """Run the benchmarks that take minutes and print one table each.
 
-Longer ones are modules of their own: ``mitigation_unit`` (one unit at the scale of the study),
-``disease_subspace`` (256 directions), ``mechanism_memory``, ``phantom_truth`` and ``real_radiographs``. Run
-one as ``python -m benchmarks.mitigation_unit``.
+Longer ones are modules of their own: ``disease_heads`` (the linear solver beside scikit-learn's),
+``mitigation_unit`` (one unit at the scale of the study), ``disease_subspace`` (256 directions),
+``mechanism_memory``, ``phantom_truth`` and ``real_radiographs``. Run one as
+``python -m benchmarks.mitigation_unit``.
 """
 
 from benchmarks import (
-    disease_heads,
     fair_reference_laws,
     feature_extraction,
     image_preparation,
@@ -23,5 +23,4 @@ if __name__ == "__main__":
     image_preparation.run()
     manifests.run()
     feature_extraction.run()
-    disease_heads.run()
     whole_processes.run()
