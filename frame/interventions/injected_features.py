@@ -102,14 +102,15 @@ def injected_in_memory(
 ) -> NDArray[Any]:
     """Chosen rows under an operator, in memory; the rows themselves at strength 0."""
     dtype = injected_type(features.dtype)
-    if operator is None or strength == 0:
-        found = np.empty((len(numbers), features.shape[1]), dtype=dtype)
-        for start in range(0, len(numbers), _BLOCK):
-            found[start : start + _BLOCK] = features[numbers[start : start + _BLOCK]]
-            release_pages(features)
-        return found
-    found = injected_rows(operator, features, signs, numbers, strength, dtype=dtype)
-    release_pages(features)
+    found = np.empty((len(numbers), features.shape[1]), dtype=dtype)
+    for start in range(0, len(numbers), _BLOCK):
+        part = numbers[start : start + _BLOCK]
+        found[start : start + _BLOCK] = (
+            injected_rows(operator, features, signs, part, strength, dtype=dtype)
+            if operator is not None and strength != 0
+            else features[part]
+        )
+        release_pages(features)  # else the rows of a whole file would be resident when the last one is read
     return found
 
 

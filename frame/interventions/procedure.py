@@ -43,6 +43,7 @@ from frame.mitigation.achievable import TOLERANCE
 from frame.mitigation.feature_rows import SPLITS
 from frame.mitigation.known_groups import head_failure
 from frame.mitigation.registry import METHODS, NINE
+from frame.verdicts import probability
 
 if TYPE_CHECKING:
     from frame.audits import Audit
@@ -54,6 +55,8 @@ DIRECTIONS: Final = 20
 #: An interval needs as many resamples.
 FEWEST_RESAMPLES: Final = 100
 _MOST_DIRECTIONS: Final = 1000
+#: Above it scores count as no better than chance, and a note says so; it decides nothing.
+_CHANCE: Final = 0.05
 #: Of decodability, in standard deviations; far beyond what any probe needs.
 _MOST_STRENGTH: Final = 1e6
 
@@ -227,12 +230,15 @@ def mechanism(
     start = refitted(data, None, 0.0, how.seed)
     audit, failed = _gate(data, start, settings)
     p = math.nan if failed else audit.p
+    doubt = "" if failed else _no_better_than_chance(data, start)
     gate = {"p": p, "alpha": settings.alpha, "reason": failed or audit.reason}
     notes = list(data.notes)
     if start.head.status not in ("ok", "converged"):
         notes.append(
             f"The linear head on the features as they are is {start.head.status}: {start.head.reason}."
         )
+    if doubt:
+        notes.append(doubt)
     said = {
         "measure": how.measure,
         "methods": how.methods,
@@ -402,6 +408,26 @@ def _gate(data: MechanismRows, start: Refitted, settings: Any) -> tuple[Audit, s
     audit = audit_one(replace(rows, binary=False), data.attribute, name, data.label, "", cut, settings)
     failed = head_failure(start.head) if data.scores is None else ""
     return audit, failed or tells_nothing(data, values, ("validation", "test") if needed else ("test",))
+
+
+def _no_better_than_chance(data: MechanismRows, start: Refitted) -> str:
+    """A sentence where the audited scores do not tell positives from negatives; empty where they do."""
+    from scipy.stats import mannwhitneyu
+
+    test = data.splits["test"]
+    scores = start.logits["test"] if data.scores is None else data.scores[test.numbers]
+    positive = test.rows.labels == 1
+    if not positive.any() or positive.all():
+        return ""
+    found = mannwhitneyu(scores[positive], scores[~positive], alternative="greater", method="asymptotic")
+    if found.pvalue <= _CHANCE:
+        return ""
+    area = found.statistic / (np.count_nonzero(positive) * np.count_nonzero(~positive))
+    return (
+        f"On test the scores tell positives from negatives no better than chance: AUROC {area:.3f}, "
+        f"one-sided p {probability(found.pvalue)} with every image taken as independent. Look at the scores "
+        "before their groups: where nothing was learnt, no verdict says what a difference comes from."
+    )
 
 
 def _split_counts(data: MechanismRows) -> Any:

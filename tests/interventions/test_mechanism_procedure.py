@@ -60,6 +60,24 @@ def test_scores_of_its_own_decide_the_gate():
     assert verdict.decided["entanglement"].before != verdict.step_one.observed
 
 
+def test_scores_that_learnt_nothing_are_told():
+    found = cohort(2, 0.6)
+    rng = np.random.default_rng(5)
+    said = "no better than chance: AUROC 0."
+    assert not any(said in note for note in asked(found, whitened=False).notes)
+    for scores in (rng.random(len(found.labels)), rng.random(len(found.labels)) - 0.2 * found.labels):
+        kept = np.clip(scores, 0, 1)
+        told = [note for note in asked(found, scores=kept, whitened=False).notes if said in note]
+        assert len(told) == 1
+    # By the head of step two, where no scores are given.
+    shuffled = replace_labels(found, rng.permutation(found.labels))
+    assert any(said in note for note in asked(shuffled, whitened=False).notes)
+
+
+def replace_labels(found, labels):
+    return SimpleNamespace(**vars(found) | {"labels": labels})
+
+
 def test_one_evaluable_group_is_undetermined():
     found = cohort(2, 0.6)
     verdict = asked(found, min_size=600)
@@ -440,6 +458,21 @@ def test_rows_are_injected_as_they_are_read():
         np.testing.assert_array_equal(lazy[np.array([5, 2])][:], whole[[5, 2]])
         untouched = signs[numbers] == 0
         np.testing.assert_array_equal(whole[untouched], drawn.features[numbers][untouched])
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.5], ids=["as they are", "injected"])
+def test_a_mapped_file_is_given_back_block_by_block(monkeypatch, strength):
+    drawn = cohort(2, 0.6)
+    signs = np.where(drawn.groups == "A", 1, -1).astype(np.int8)
+    operator = decodability_operator(drawn.features, None, signs, np.eye(drawn.features.shape[1])[0])
+    numbers = np.flatnonzero(drawn.split == "train")
+    expected = injected_in_memory(drawn.features, signs, numbers, operator, strength)
+    given_back = []
+    monkeypatch.setattr("frame.interventions.injected_features._BLOCK", 100)
+    monkeypatch.setattr("frame.interventions.injected_features.release_pages", given_back.append)
+    found = injected_in_memory(drawn.features, signs, numbers, operator, strength)
+    np.testing.assert_array_equal(found, expected)
+    assert len(given_back) == math.ceil(len(numbers) / 100) > 1
 
 
 def test_mapped_half_precision_features(tmp_path, monkeypatch):
