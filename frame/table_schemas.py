@@ -364,7 +364,12 @@ CHARACTERISTICS_TABLES = (
     ),
 )
 
-#: What the whole procedure says of cohorts of drawn features with a planted truth.
+_CHANGES = {
+    f"{name}_{end}": DECIMAL_OR_BLANK
+    for name in ("decodability", "entanglement", "disease")
+    for end in ("change", "lo", "hi")
+}
+#: What the whole procedure says of drawn features, and of drawn images, with a planted truth.
 STEP_TWO_TABLES = (
     Table(
         name="step_two_cohorts",
@@ -377,11 +382,7 @@ STEP_TWO_TABLES = (
             "seed": COUNT,
             **dict.fromkeys(("p", "observed", "reference", "truth", "lo", "hi"), DECIMAL_OR_BLANK),
             "verdict": NOTE,
-            **{
-                f"{name}_{end}": DECIMAL_OR_BLANK
-                for name in ("decodability", "entanglement", "disease")
-                for end in ("change", "lo", "hi")
-            },
+            **_CHANGES,
         },
     ),
     Table(
@@ -404,6 +405,53 @@ STEP_TWO_TABLES = (
             "rate_hi": DECIMAL,
             "target": NOTE,
             "met": one_of("yes", "no", blank=True),
+        },
+    ),
+    Table(
+        name="step_two_images",
+        file="characteristics/step_two_images.csv",
+        meaning="One attribute and finding of one world of drawn images, and what the procedure says of it.",
+        origin="simulated; rebuilt by `make characteristics`",
+        key=("seed", "attribute", "finding"),
+        columns={
+            "seed": COUNT,
+            **dict.fromkeys(("attribute", "finding", "planted"), TEXT),
+            **dict.fromkeys(("n_images", "n_positive", "n_patients", "n_groups"), COUNT_OR_BLANK),
+            **dict.fromkeys(
+                ("observed", "reference", "reference_lo", "reference_hi", "p", "lo", "hi"), DECIMAL_OR_BLANK
+            ),
+            **dict.fromkeys(("truth_images", "truth_positive", "truth_patients"), COUNT_OR_BLANK),
+            **dict.fromkeys(("truth_labelled", "truth_labelled_positive"), COUNT_OR_BLANK),
+            **{
+                f"truth_{kind}{what}": DECIMAL_OR_BLANK
+                for kind in ("recorded", "actual")
+                for what in ("", "_reference")
+            },
+            **dict.fromkeys(("holds_recorded", "holds_actual"), one_of("yes", "no", blank=True)),
+            **dict.fromkeys(("verdict", "verdict_of_step_two"), NOTE),
+            **_CHANGES,
+            "precondition": one_of("yes", "no", blank=True),
+            "status": TEXT,
+            "reason": NOTE,
+        },
+    ),
+    Table(
+        name="step_two_image_groups",
+        file="characteristics/step_two_image_groups.csv",
+        meaning="One group of a row of step_two_images: its AUROC on test, and in truth.",
+        origin="simulated; rebuilt by `make characteristics`",
+        key=("seed", "attribute", "finding", "group"),
+        columns={
+            "seed": COUNT,
+            **dict.fromkeys(("attribute", "finding", "group"), TEXT),
+            **dict.fromkeys(("n_images", "n_positive", "n_patients"), COUNT),
+            "value": DECIMAL_OR_BLANK,
+            **dict.fromkeys(("truth_labelled", "truth_labelled_positive"), COUNT),
+            "truth_recorded": DECIMAL_OR_BLANK,
+            **dict.fromkeys(("truth_images", "truth_positive"), COUNT),
+            "truth_actual": DECIMAL_OR_BLANK,
+            "status": TEXT,
+            "reason": NOTE,
         },
     ),
 )

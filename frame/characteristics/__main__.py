@@ -23,12 +23,13 @@ from frame.characteristics.simulation import (
     combine,
     simulate_cell,
 )
+from frame.characteristics.step_two_image_tables import rebuild as rebuild_step_two_images
 from frame.characteristics.step_two_tables import rebuild as rebuild_step_two
 from frame.characteristics.tables import SOURCES, sources_digest
 from frame.writing import write_text
 
-#: Stands for both tables of step two.
-STEP_TWO = "step_two"
+#: Stand for both tables of step two on drawn features, and for both on drawn images.
+STEP_TWO, STEP_TWO_IMAGES = "step_two", "step_two_images"
 
 
 def _tables() -> dict[str, tuple[list[Cell], int]]:
@@ -56,7 +57,8 @@ def _run(job: tuple[Cell, int, Path]) -> pd.DataFrame:
 def main(arguments: Iterable[str] | None = None) -> int:
     """Rebuild the tables; each is written whole, with a sidecar that says how it was made."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", choices=[*_tables(), STEP_TWO, []], help="default: all of them")
+    names = [*_tables(), STEP_TWO, STEP_TWO_IMAGES]
+    parser.add_argument("tables", nargs="*", choices=[*names, []], help="default: all of them")
     parser.add_argument("--out", type=Path, default=Path("data/characteristics"))
     parser.add_argument("--store", type=Path, default=Path("_build/characteristics"))
     parser.add_argument("--cohorts", type=int, default=COHORTS, help="at most")
@@ -97,6 +99,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
             write_text(options.out / f"{name}.json", json.dumps(sidecar, indent=2) + "\n", "--out")
     if not options.tables or STEP_TWO in options.tables:
         rebuild_step_two(options.out, options.store)
+    if not options.tables or STEP_TWO_IMAGES in options.tables:
+        rebuild_step_two_images(options.out, options.store, options.jobs)
     return 0
 
 
