@@ -81,6 +81,7 @@ book: $(MODELS) ## make what is stale and build the book; ends by printing where
 test: $(MODELS) ## run the tests, the notebooks among them
 	@$(BIN)/frame run cohort_counts
 	@$(BIN)/frame run synthetic_model
+	@$(BIN)/frame run injection
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not browser" --nbval tests notebooks
 
 check-book: $(READY) ## check the built book: links, pictures, and each page in a browser with the network off
@@ -90,6 +91,7 @@ check-book: $(READY) ## check the built book: links, pictures, and each page in 
 notebooks: $(MODELS) ## execute the notebooks again and store their outputs
 	@$(BIN)/frame run cohort_counts
 	@$(BIN)/frame run synthetic_model
+	@$(BIN)/frame run injection
 	@$(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 

@@ -13,6 +13,7 @@ from frame.cohorts.manifest import SPLITS
 from frame.cohorts.schema import FINDINGS
 from frame.cohorts.sources import source_files, sources
 from frame.cohorts.splits import HASHED_FRACTIONS, SUBJECT_FRACTIONS
+from frame.experiments.injection_settings import InjectionSettings
 from frame.tables import load_table
 from frame.workspace.profiles import (
     Features,
@@ -204,8 +205,9 @@ def test_keys_of_a_profile_are_those_of_the_code():
         "labels": Labels.model_fields,
         "features": Features.model_fields,
         "sizes": Sizes.model_fields,
+        "injection": InjectionSettings.model_fields,
     }
-    expected = set(known[""]) - {"sources", "labels", "features", "sizes"}
+    expected = set(known[""]) - {"sources", "labels", "features", "sizes", "injection"}
     for key, fields in known.items():
         expected |= {
             f"{key}.<name>.{name}" if key == "sources" else f"{key}.{name}" for name in fields if key

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 #: Names of the experiments, in the order in which the graph runs them.
-EXPERIMENTS: Final = ("cohort_counts", "disease_heads", "synthetic_model")
+EXPERIMENTS: Final = ("cohort_counts", "disease_heads", "synthetic_model", "injection")
 
 #: Columns of a result, the same for every experiment.
 TIDY_COLUMNS: Final = (
@@ -154,8 +154,8 @@ def named_units(name: str, workspace: Workspace) -> dict[str, Unit]:
 def no_units(workspace: Workspace) -> str:
     """Why an experiment has nothing to compute, as the end of a sentence."""
     return (
-        f"has no units in profile {workspace.profile.name}: it names no encoder for the images that it has; "
-        "name one under encoders.panel."
+        f"has no units in profile {workspace.profile.name}: it names no encoder, or no finding, for the "
+        "images that it has; name them under encoders and findings."
     )
 
 

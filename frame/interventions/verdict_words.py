@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_CONSTRUCTION",
+    "NOT_CENTRED",
     "QUANTITY_NAMES",
     "RESPONDS",
     "caveats_of",
@@ -44,6 +45,10 @@ RESPONDS: Final = (
 BY_CONSTRUCTION: Final = (
     "Removing disease signal from the rows of some groups raises a difference almost by construction, so a "
     "rise with entanglement is weak evidence: label noise in one group or a site effect can return it too."
+)
+NOT_CENTRED: Final = (
+    "The entanglement operator is the paper's, which is not centred: a constant added to all embeddings "
+    "changes what it takes out, moves the mean of the groups that it changes, and can change the verdict."
 )
 #: Names of quantities, as printed.
 QUANTITY_NAMES: Final[Mapping[str, str]] = {
@@ -187,7 +192,7 @@ def caveats_of(verdict: Verdict) -> tuple[str, ...]:
     """
     said = [RESPONDS]
     if verdict.decided:
-        said.append(BY_CONSTRUCTION)
+        said += [BY_CONSTRUCTION, NOT_CENTRED]
     said.append(
         "The remainder (observed difference less the reference) is not an estimate of the true difference, "
         "and no part of it is attributed to a cause."

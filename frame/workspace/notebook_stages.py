@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from frame.errors import InputError
-from frame.experiments.contract import EXPERIMENTS, result_artefact
+from frame.experiments.contract import EXPERIMENTS, named_units, result_artefact
 from frame.tables import table_path
 from frame.workspace.book import assemble_book, book_notebooks, book_sources, build_book
 from frame.workspace.layout import project_folder
@@ -83,13 +83,15 @@ def _notebook_stage(workspace: Workspace, name: str) -> Stage:
                 f"Notebook {name} declares the experiment {experiment!r}; the experiments are "
                 f"{', '.join(EXPERIMENTS)}."
             )
+    # A profile may have nothing for an experiment to compute; the notebook then says so.
+    computed = [one for one in declared.experiments if named_units(one, workspace)]
     given = _given(workspace, source)
     packages = {f"package {package}": _version(name, package) for package in declared_packages(source)}
     return Stage(
         name=f"notebook:{name}",
         outputs=(f"notebooks/{name}.ipynb",),
         run=partial(_execute, source, given),
-        inputs=tuple(result_artefact(experiment) for experiment in declared.experiments),
+        inputs=tuple(result_artefact(experiment) for experiment in computed),
         files={f"notebooks/{name}.ipynb": source, **_table_files(declared.tables)},
         settings={**{f"parameter {key}": value for key, value in given.items()}, **packages},
         modules=("frame.workspace.notebooks", *notebook_modules(source)),

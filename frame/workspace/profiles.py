@@ -34,6 +34,8 @@ from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import sources
 from frame.encoders.panel import encoders, side_problem
 from frame.errors import InputError
+from frame.experiments.injection_settings import InjectionSettings
+from frame.mitigation.registry import NINE
 
 __all__ = [
     "ATTRIBUTES",
@@ -146,6 +148,8 @@ class Profile(_Part):
         Preprocessing, precision and type of stored vectors.
     sizes : Sizes
         Image side, resamples and the like.
+    injection : InjectionSettings
+        What the injection experiment computes at every strength; everything unless it says less.
     phantom : PhantomTruth, optional
         What is planted, where the images are drawings. All sources are drawn then, and each has the root
         ``workspace:raw/<source>``; drawn and released images are never mixed.
@@ -162,6 +166,7 @@ class Profile(_Part):
     encoders: Mapping[str, tuple[str, ...]] = {}
     features: Features = Features()
     sizes: Sizes = Sizes()
+    injection: InjectionSettings = InjectionSettings()
     phantom: PhantomTruth | None = None
     _origin: str = PrivateAttr(default="")
     _sha256: str = PrivateAttr(default="")
@@ -192,6 +197,7 @@ class Profile(_Part):
             _check_names(f"findings.{modality}", named, FINDINGS[modality])
         for modality, named in self.attributes.items():
             _check_names(f"attributes.{modality}", named, ATTRIBUTES[modality])
+        _check_names("injection.methods", self.injection.methods, NINE)
         for name in self.sources:
             self._check_roots(name)
         if self.phantom is not None and self.sizes.image > phantoms.SIDES[1]:
@@ -440,7 +446,7 @@ def _sentence(file: str, problem: ValidationError) -> str:
 
 
 def _requirement(error: Any) -> str:
-    message = str(error["msg"])
+    message = str(error["msg"]).replace("a valid tuple", "a list")
     return message[0].lower() + message[1:].rstrip(".")
 
 
@@ -459,6 +465,7 @@ def _allowed_beside(place: tuple[int | str, ...]) -> list[str]:
         "labels": Labels,
         "features": Features,
         "sizes": Sizes,
+        "injection": InjectionSettings,
         "phantom": PhantomTruth,
     }
     return (

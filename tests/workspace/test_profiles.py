@@ -9,6 +9,7 @@ import yaml
 from frame.cohorts.schema import FINDINGS, MODALITIES
 from frame.cohorts.sources import sources
 from frame.errors import InputError
+from frame.mitigation.registry import NINE
 from frame.workspace.profiles import ATTRIBUTES, ROLES, load_profile, profile_names
 from frame.workspace.roots import source_roots, unset_variables
 
@@ -130,6 +131,30 @@ def test_a_profile_in_a_file_knows_where_it_came_from(profile, tmp_path):
         ),
         (("name: small", "name: small\nencoders: {panl: [a]}"), "encoders: 'panl' is unknown; .*mean panel?"),
         (
+            ("name: small", "name: small\ninjection: {methods: [reweih]}"),
+            "injection.methods: 'reweih' is unknown; allowed are resample, .*, inlp; did you mean reweigh?",
+        ),
+        (
+            ("name: small", "name: small\ninjection: {methods: [platt_monotone]}"),
+            "injection.methods: 'platt_monotone' is unknown; allowed are .*, inlp.",
+        ),
+        (
+            ("name: small", "name: small\ninjection: {methods: [inlp, inlp]}"),
+            "injection.methods: an entry is there twice.",
+        ),
+        (
+            ("name: small", "name: small\ninjection: {methods: inlp}"),
+            "injection.methods is 'inlp'; input should be a list.",
+        ),
+        (
+            ("name: small", "name: small\ninjection: {in_ful: first}"),
+            "key injection.in_ful is unknown; allowed here are methods, in_full; did you mean in_full?",
+        ),
+        (
+            ("name: small", "name: small\ninjection: {in_full: race}"),
+            "injection.in_full is 'race'; input should be 'every' or 'first'.",
+        ),
+        (
             ("name: small", "name: open"),
             "its name is open, which a profile of the package has; give it another",
         ),
@@ -218,6 +243,14 @@ def test_what_is_wrong_with_a_planted_truth_is_one_sentence(profile, change, sen
     assert re.search(sentence, said), said
     assert said.startswith("Profile small.yml")
     assert "\n" not in said
+
+
+def test_all_of_the_injection_is_computed_unless_a_profile_says_less(profile):
+    assert profile(SMALL).values("injection") == {"injection": {"methods": list(NINE), "in_full": "every"}}
+    less = profile(SMALL + "injection: {methods: [inlp, platt], in_full: first}\n")
+    assert (less.injection.methods, less.injection.in_full) == (("inlp", "platt"), "first")
+    for name in ("open", "paper", "tables"):
+        assert load_profile(name).injection == profile(SMALL).injection
 
 
 def test_a_list_for_a_profile_is_refused(profile):
