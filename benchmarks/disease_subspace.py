@@ -127,6 +127,8 @@ def run(
     tolerance: float = TOLERANCE,
     with_lbfgs: int = COMPARED,
 ) -> None:
+    if not 1 <= with_lbfgs <= COMPARED:
+        raise SystemExit(f"lbfgs is {with_lbfgs}; give 1 to {COMPARED} directions.")
     small, few = drawn(500, 12)  # compiles, or loads what was compiled before
     warm = entanglement_operator(ours(small, few, 2, tolerance)[0], (0, 2))
     warm.apply(small, np.full(500, -1), 2)
@@ -187,7 +189,7 @@ def run(
                 f"{angle:.1e}",
                 f"{limits}{_ANGLE:g}",
             ),
-            verdict(times >= least and angle < _ANGLE),
+            verdict(times >= least and angle < _ANGLE) + ("" if most == COMPARED else f", first {most}"),
         )
     operator = entanglement_operator(found, (0, found.reached))
     signs = np.where(np.arange(n_rows) % 2, 1, -1).astype(np.int8)

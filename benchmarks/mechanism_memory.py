@@ -99,7 +99,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--dimensions", type=int, default=DIMENSIONS)
     parser.add_argument("--directions", type=int, default=1)
-    parser.add_argument("--few", action="store_true", help="only the ends of each grid, all at them")
+    parser.add_argument("--few", action="store_true", help="only the ends of each grid, no network")
     parser.add_argument("--quick", action="store_true", help="few strengths, no network, no methods")
     parser.add_argument("--child", nargs=2, metavar=("FOLDER", "SETTINGS"))
     asked = parser.parse_args()
@@ -112,8 +112,9 @@ if __name__ == "__main__":
                 "decodability_strengths": [0, 1.0],
                 "entanglement_strengths": [0, 16 if asked.quick else 256],
                 "whitened_strengths": [0, 1.0],
+                "nonlinear": False,
             }
         if asked.quick:
-            chosen |= {"methods": [], "nonlinear": False, "resamples": 200}
+            chosen |= {"methods": [], "resamples": 200}
         peak = run(asked.rows, asked.dimensions, **chosen)["peak"]
         sys.exit(0 if peak < LIMIT else 1)

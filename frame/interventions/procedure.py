@@ -55,7 +55,7 @@ DIRECTIONS: Final = 20
 #: An interval needs as many resamples.
 FEWEST_RESAMPLES: Final = 100
 _MOST_DIRECTIONS: Final = 1000
-#: Above it scores count as no better than chance, and a note says so; it decides nothing.
+#: One-sided p above which a note says that scores are not shown to beat chance; it decides nothing.
 _CHANCE: Final = 0.05
 #: Of decodability, in standard deviations; far beyond what any probe needs.
 _MOST_STRENGTH: Final = 1e6
@@ -230,7 +230,7 @@ def mechanism(
     start = refitted(data, None, 0.0, how.seed)
     audit, failed = _gate(data, start, settings)
     p = math.nan if failed else audit.p
-    doubt = "" if failed else _no_better_than_chance(data, start)
+    doubt = "" if failed else _not_above_chance(data, start)
     gate = {"p": p, "alpha": settings.alpha, "reason": failed or audit.reason}
     notes = list(data.notes)
     if start.head.status not in ("ok", "converged"):
@@ -410,8 +410,8 @@ def _gate(data: MechanismRows, start: Refitted, settings: Any) -> tuple[Audit, s
     return audit, failed or tells_nothing(data, values, ("validation", "test") if needed else ("test",))
 
 
-def _no_better_than_chance(data: MechanismRows, start: Refitted) -> str:
-    """A sentence where the audited scores do not tell positives from negatives; empty where they do."""
+def _not_above_chance(data: MechanismRows, start: Refitted) -> str:
+    """A sentence where the audited scores are not shown to read the disease; empty where they are."""
     from scipy.stats import mannwhitneyu
 
     test = data.splits["test"]
@@ -424,9 +424,10 @@ def _no_better_than_chance(data: MechanismRows, start: Refitted) -> str:
         return ""
     area = found.statistic / (np.count_nonzero(positive) * np.count_nonzero(~positive))
     return (
-        f"On test the scores tell positives from negatives no better than chance: AUROC {area:.3f}, "
-        f"one-sided p {probability(found.pvalue)} with every image taken as independent. Look at the scores "
-        "before their groups: where nothing was learnt, no verdict says what a difference comes from."
+        "On test the scores are not shown to tell positives from negatives better than chance: AUROC "
+        f"{area:.3f}, one-sided p {probability(found.pvalue)} with every image taken as independent. With "
+        "few positives this may be for want of images; but where a score reads no disease, a verdict says "
+        "nothing about groups."
     )
 
 
