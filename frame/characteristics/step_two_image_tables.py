@@ -33,19 +33,23 @@ from frame.writing import write_text
 
 __all__ = ["DRAWN", "TABLES", "image_groups_table", "images_table", "rebuild"]
 
-#: Modules that say what is drawn, and what is asked of it.
+#: Modules that say what is drawn and what is asked of it. Bands of age are those of `cohorts/adjudicated.py`,
+#: and the encoder's means those of `figures/phantom_decoding.py`.
 DRAWN: Final = (
     "characteristics/step_two_images.py",
+    "characteristics/step_two_runs.py",
+    "cohorts/adjudicated.py",
     "cohorts/labels.py",
     *(
         f"cohorts/phantom/{name}.py"
         for name in (
             *("chest", "chest_anatomy", "chest_body", "chest_findings", "curves", "drawing", "grain"),
-            *("identities", "population_chest", "quotas", "rows", "seeds", "textures", "truth"),
+            *("identities", "population", "population_chest", "quotas", "rows", "seeds", "textures", "truth"),
         )
     ),
     "cohorts/splits.py",
     "encoders/loaders/pixel_models.py",
+    "figures/phantom_decoding.py",
 )
 #: Names of the tables, with their columns.
 TABLES: Final = {"step_two_images": COLUMNS, "step_two_image_groups": GROUP_COLUMNS}

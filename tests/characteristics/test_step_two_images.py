@@ -38,11 +38,14 @@ from frame.characteristics.step_two_images import (
 )
 from frame.characteristics.step_two_tables import modules_digest
 from frame.characteristics.tables import sidecar
-from frame.cohorts.harmonise import AGE_BANDS
+from frame.cohorts.harmonise import AGE_BANDS, age_band
 from frame.cohorts.labels import LabelPolicy, resolve_labels
+from frame.cohorts.phantom.chest import draw_chest
 from frame.cohorts.phantom.drawing import drawing_table, pictures
 from frame.cohorts.phantom.population import population
+from frame.cohorts.phantom.population_chest import chest_population
 from frame.cohorts.phantom.truth import ROOTS, SPLIT_RULES, PhantomTruth, Sizes
+from frame.cohorts.splits import hashed_split
 from frame.errors import InputError
 from frame.figures.phantom_decoding import block_means
 from frame.interventions.decision import CONSISTENT, VERDICTS
@@ -69,6 +72,12 @@ def tiny():
 @pytest.fixture(scope="module")
 def tiny_world():
     return draw_world(3, TINY)
+
+
+@pytest.fixture(scope="module")
+def stored_world():
+    """Seed 2 at its full size, drawn again."""
+    return draw_world(2)
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +190,18 @@ def test_every_unit_has_a_row_and_every_group(tiny):
         assert own["truth_images"].sum() == row["truth_images"]
         values = own.loc[own["status"] == "ok", "value"]
         assert values.max() - values.min() == pytest.approx(row["observed"], abs=2e-6)
+
+
+def test_step_one_has_no_say_in_the_verdict_of_step_two(tiny):
+    """What a unit is called at a level of 0.05, and what step two would say of it at any."""
+    rows = tiny[0]
+    ok = rows[rows["status"] == "ok"]
+    assert ((ok["verdict"] == CONSISTENT) == (ok["p"] > 0.05)).all()
+    fair = ok[ok["verdict"] == CONSISTENT]
+    # Between 0.05 and 0.3, so that a wider level would be seen.
+    assert ((fair["p"] > 0.05) & (fair["p"] < 0.3)).any()
+    assert fair["verdict_of_step_two"].isin(set(VERDICTS) - {CONSISTENT}).all()
+    assert not fair.empty
 
 
 def test_a_world_drawn_again_gives_the_same_rows_whatever_else_is_asked(tiny, tiny_world):
@@ -322,6 +343,18 @@ def test_the_image_tables_are_up_to_date(name):
     assert side["truth_images_for_each_test_image"] == TIMES
     assert side["images"] == {name: PhantomTruth().chest[name].model_dump() for name in SOURCES}
     assert side["side"] == DESIGN.side
+    assert side["level"] == step_two_images._ALPHA == 0.05
+    asked = json.loads(json.dumps({key: value for key, value in SETTINGS.items() if key != "threads"}))
+    assert side["settings_of_step_two"] == asked
+    assert side["modules"] == list(DRAWN)
+
+
+def test_every_module_that_a_drawing_asks_has_a_digest():
+    """Where each thing that decides a drawing is written down."""
+    asked = (cohort_rows, run_seed, pictures, population, block_means, age_band, hashed_split, resolve_labels)
+    for one in (*asked, drawing_table, LabelPolicy, PhantomTruth, chest_population, draw_chest):
+        assert one.__module__.removeprefix("frame.").replace(".", "/") + ".py" in DRAWN, one
+    assert "characteristics/step_two_runs.py" in DRAWN  # the settings of step two
 
 
 def test_every_world_has_all_units(images):
@@ -378,8 +411,11 @@ def test_what_is_said_fits_the_numbers(images):
     for kind in ("recorded", "actual"):
         held = (ok["lo"] <= ok[f"truth_{kind}"]) & (ok[f"truth_{kind}"] <= ok["hi"])
         assert (ok[f"holds_{kind}"] == held.map({True: "yes", False: "no"})).all()
-    assert ((ok["verdict"] == CONSISTENT) == (ok["p"] > 0.05)).all()
-    passed = ok[ok["p"] <= 0.05]
+    level = sidecar("step_two_images")["level"]
+    assert ((ok["verdict"] == CONSISTENT) == (ok["p"] > level)).all()
+    assert ((ok["p"] > level) & (ok["p"] < 0.3)).any()
+    passed = ok[ok["p"] <= level]
+    assert (ok.loc[ok["p"] > level, "verdict_of_step_two"] != CONSISTENT).all()
     assert (passed["verdict"] == passed["verdict_of_step_two"]).all()
     holds = (ok["disease_change"] < -0.010) & (ok["disease_hi"] < 0)
     assert (ok["precondition"] == holds.map({True: "yes", False: "no"})).all()
@@ -387,14 +423,32 @@ def test_what_is_said_fits_the_numbers(images):
     assert (ok["reference"] < ok["reference_hi"]).all()
 
 
-def test_a_stored_world_audited_again_gives_its_rows(images):
-    world = draw_world(2)
+def test_a_stored_world_audited_again_gives_its_rows(images, stored_world):
     kept = images[images["seed"] == 2].set_index(["attribute", "finding"])
     for attribute, finding in (("age", "pleural_effusion"), ("race", "cardiomegaly")):
-        again, row = audit_unit(world, attribute, finding), kept.loc[(attribute, finding)]
+        again, row = audit_unit(stored_world, attribute, finding), kept.loc[(attribute, finding)]
         assert (again.n_images, again.n_positive, again.n_patients) == tuple(
             row[["n_images", "n_positive", "n_patients"]]
         )
         assert again.observed == pytest.approx(row["observed"], abs=2e-4)
         assert again.p == pytest.approx(row["p"], abs=2e-4)
         assert again.reference.mean == pytest.approx(row["reference"], abs=2e-4)
+
+
+def test_a_stored_unit_through_the_whole_procedure_again_gives_its_row(images, stored_world, monkeypatch):
+    """One that step one keeps back at 0.05, and would not at 0.3; only its truth is on fewer images."""
+    monkeypatch.setattr(step_two_images, "ATTRIBUTES", ("race",))
+    monkeypatch.setattr(step_two_images, "draw_world", lambda seed, design: stored_world)
+    small = replace(DESIGN, times=1, findings=("pleural_effusion",))
+    again = run_seed(2, small)[0].iloc[0]
+    kept = images.set_index(["seed", "attribute", "finding"]).loc[(2, "race", "pleural_effusion")]
+    assert 0.05 < kept["p"] < 0.3
+    assert kept["verdict"] == CONSISTENT != kept["verdict_of_step_two"]
+    for name in ("verdict", "verdict_of_step_two", "precondition", "status", "reason", "planted"):
+        assert again[name] == kept[name], name
+    changes = [
+        f"{n}_{e}" for n in ("decodability", "entanglement", "disease") for e in ("change", "lo", "hi")
+    ]
+    for name in ("observed", "reference", "p", "lo", "hi", *changes):
+        assert again[name] == pytest.approx(kept[name], abs=2e-4), name
+    assert abs(kept["decodability_change"]) > 1e-3
