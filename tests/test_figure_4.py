@@ -7,12 +7,21 @@ import pandas as pd
 import pytest
 from drawn_text import misplaced_texts
 
+from frame.characteristics.step_two_images import planted
+from frame.cohorts.phantom.truth import LabelNoise, PhantomTruth, RacePlant
 from frame.errors import InputError
 from frame.experiments import injection
 from frame.experiments.contract import named_units
 from frame.experiments.injection import ATTRIBUTES, GRIDS, QUANTITIES
 from frame.experiments.injection_settings import FINDINGS
 from frame.figures.figure_4 import panel_d, panel_e, panel_f, panel_g, panel_h
+from frame.figures.injection_planted import (
+    planted_by_race,
+    planted_words,
+    trend_sentence,
+    verdict_sentences,
+    with_planted,
+)
 from frame.figures.injection_tables import (
     QUANTITY_WORDS,
     RACE_WORDS,
@@ -30,13 +39,15 @@ from frame.figures.injection_tables import (
     who_is_where,
     why_no_curves,
 )
-from frame.interventions.decision import CONSISTENT, MOVES_ENTANGLEMENT, UNDETERMINED, VERDICTS
+from frame.interventions.decision import CONSISTENT, MOVES_BOTH, MOVES_ENTANGLEMENT, UNDETERMINED, VERDICTS
 from frame.tables import load_table
 from frame.workspace.graph import stages
 from frame.workspace.layout import open_workspace
 from frame.workspace.profiles import load_profile
 
 NAME = "block_means"
+#: Marks of panel h.
+OPERATOR_OF_MARK = {"o": "decodability", "D": "entanglement", "s": "whitened entanglement"}
 START = {
     "linear_decodability": 0.85,
     "nonlinear_decodability": 0.84,
@@ -165,22 +176,33 @@ def test_trends_of_each_operator(rows):
     assert trends.loc[("entanglement", "Race difference"), "blocked_rho"] == pytest.approx(1.0)
     assert trends.loc[("decodability", "Linear decodability"), "blocked_rho"] == pytest.approx(1.0)
     assert np.isnan(trends.loc[("decodability", "Race difference"), "blocked_rho"])
+    row = trends.loc[("entanglement", "Race difference")]
+    assert (row["pairs"], row["blocked_pairs"]) == ("15 of 18", "15 of 18")
+    assert trends.loc[("whitened entanglement", "Race difference"), "pairs"] == "15 of 15"
+    # Sizes count tests with a p: within findings, what does not move has none.
+    assert row["tests"] == 6
+    assert row["blocked_tests"] == 3
+    assert trends.loc[("entanglement", "Disease AUROC"), ["tests", "blocked_tests"]].tolist() == [2, 1]
 
 
 def test_sentences_stand_once(rows):
     assert caveat_list(rows) == ["Weak."]
     few = "The profile names 1 encoder for the injection; the paper has 2."
-    assert note_list(rows, NAME) == ["All of it.", few]
+    absent = "Entanglement: 1 of 6 strengths was not run: 256 (too many)."
+    assert note_list(rows, NAME) == ["All of it.", few, absent]
     assert note_table(rows).drop(columns="encoder").to_numpy().tolist() == [
         ["all", RACE_WORDS["race"], "All of it."],
         ["pleural effusion", RACE_WORDS["race_recorded"], "Of one."],
         ["all", "all", few],
+        ["all", RACE_WORDS["race"], absent],
     ]
     part = rows[~((rows["finding"] == FINDINGS[2]) & (rows["quantity"] == "note"))]
     assert note_list(part, NAME)[0] == "Pleural effusion, cardiomegaly: All of it."
     assert counted_words(rows, NAME) == (
         "Test images: pleural effusion 900 (90 positive, 700 patients); cardiomegaly 900 (91 positive, 700 "
-        "patients); fracture 900 (92 positive, 700 patients). Tests and intervals resample patients."
+        "patients); fracture 900 (92 positive, 700 patients). Intervals resample patients. The p of step "
+        "one comes from the calibrated law of the difference under an exactly fair model; the p of a trend "
+        "permutes values over strengths."
     )
     assert who_is_where(rows) == ("Block means, 16 x 16", "pleural effusion, cardiomegaly, fracture")
 
@@ -306,6 +328,97 @@ def test_the_largest_strength_that_was_run_is_drawn(figures):
 def test_marks_that_are_not_significant_are_open(figures, rows):
     trends = trend_table(rows, NAME)
     said = repr(figures["h"])
-    tested = trends[trends["rho"].notna()]
+    tested = trends[trends["rho"].notna()].set_index(["operator", "quantity"])
     assert said.count("(open)") == int((tested["p_fdr"] >= 0.05).sum()) > 0
     assert said.count("+") + said.count("-") >= len(tested)
+    filled = filled_marks(figures["h"], tested)
+    assert filled == (tested["p_fdr"] < 0.05).to_dict()
+    assert set(filled.values()) == {True, False}
+    # The corrected p decides: with another q and the same p the marks are open.
+    there = rows["quantity"].eq("spearman_difference") & (rows["p_fdr"] < 0.05)
+    assert there.sum() == 2
+    corrected = rows.assign(p_fdr=rows["p_fdr"].mask(there, 0.05))
+    opened = {place for place, was in filled.items() if was} - {
+        place for place, now in filled_marks(panel_h(corrected, NAME), tested).items() if now
+    }
+    assert opened == {(one, "Race difference") for one in ("entanglement", "whitened entanglement")}
+
+
+def filled_marks(shown, tested):
+    """Whether the mark of every tested trend of panel h is filled; marks stand at its correlation."""
+    (axes,) = shown.figure.axes
+    words = [one.get_text() for one in axes.get_yticklabels()]
+    found = {}
+    for line in axes.lines:
+        if line.get_marker() not in OPERATOR_OF_MARK:  # the line at 0
+            continue
+        ((x,), (y,)) = line.get_data()
+        place = (OPERATOR_OF_MARK[line.get_marker()], words[round(y)])
+        assert x == tested.loc[place, "rho"]
+        found[place] = line.get_markerfacecolor() == line.get_markeredgecolor()
+        assert found[place] or line.get_markerfacecolor() == "white"
+    return found
+
+
+# ---- what is planted
+
+
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_plants_are_those_of_the_table_of_drawn_worlds(finding):
+    assert planted_by_race(PhantomTruth(), finding) == planted("race", finding)
+
+
+def test_another_truth_plants_something_else():
+    plain = PhantomTruth(noise=LabelNoise(rate=0.0), race=RacePlant(texture="none"))
+    assert planted_by_race(plain, "cardiomegaly") == "nothing"
+    assert planted_words(plain) == "No finding is drawn differently by race"
+    moved = PhantomTruth(noise=LabelNoise(finding="fracture", group="Asian"))
+    assert planted_by_race(moved, "fracture") == "label noise in Asian"
+    assert planted_by_race(moved, "cardiomegaly") == "decodable, fair"
+    assert planted_words(moved).endswith("and recorded labels of fracture are wrong in one group (Asian)")
+
+
+def test_verdicts_stand_beside_what_is_planted(rows):
+    table = verdict_table(rows)
+    there = with_planted(table, PhantomTruth())
+    assert there.loc[there["finding"] == "cardiomegaly", "planted"].tolist() == ["label noise in Black"]
+    assert set(there.loc[there["finding"] != "cardiomegaly", "planted"]) == {"decodable, fair"}
+    assert with_planted(table, None) is table  # nothing is planted in released images
+
+
+def test_significant_trends_are_counted_beside_the_planted_truth(rows):
+    own = rows[rows["quantity"].isin(["spearman_difference", "spearman_blocked_difference"])]
+    rejected = own[own["p_fdr"] < 0.05]
+    assert set(rejected["method"]) <= {"entanglement", "whitened entanglement"}
+    tested = int(own["p_fdr"].notna().sum())
+    (said,) = trend_sentence(rows, NAME, PhantomTruth())
+    assert said.startswith("No finding is drawn differently by race, and recorded labels of cardio")
+    assert f"; {len(rejected)} of the {tested} trend tests of the race difference have q below 0.05," in said
+    assert said.endswith("(decodability 0 of 1; entanglement 2 of 2; whitened entanglement 2 of 2).")
+    fewer = rows.copy()
+    fewer.loc[rejected.index, "p_fdr"] = 0.05
+    assert f"; 0 of the {tested} trend" in trend_sentence(fewer, NAME, PhantomTruth())[0]
+    assert trend_sentence(rows, NAME, None) == trend_sentence(rows, "x", PhantomTruth()) == ()
+
+
+def test_verdicts_are_counted_beside_the_planted_truth(rows):
+    named, missed = verdict_sentences(rows, PhantomTruth())
+    assert "; 3 of the 3 verdicts without the gate name entanglement." in named
+    assert missed.startswith("1 of the 1 verdicts on cardiomegaly says 'consistent with exact fairness'.")
+    assert "on 5 simulated worlds with this truth" in missed
+    assert "it is 0.13 to 0.17, where an exactly fair head shows 0.02." in missed
+    worlds = load_table("step_two_images")
+    true = worlds.loc[(worlds["attribute"] == "race") & (worlds["finding"] == "cardiomegaly")]
+    low, high = (getattr(true["truth_recorded"].astype(float), one)() for one in ("min", "max"))
+    assert (f"{low:.2f}", f"{high:.2f}") == ("0.13", "0.17")
+    # Another truth was not measured; without wrong labels nothing is missed.
+    other = verdict_sentences(rows, PhantomTruth(noise=LabelNoise(rate=0.3)))
+    assert other[1].endswith("so it misses a true difference.")
+    assert len(verdict_sentences(rows, PhantomTruth(noise=LabelNoise(rate=0.0)))) == 1
+    assert verdict_sentences(rows, None) == ()
+    units = rows.copy()
+    beyond = units["quantity"] == "verdict_of_step_two"
+    units.loc[beyond, "value"] = [
+        float(VERDICTS.index(one)) for one in (UNDETERMINED, CONSISTENT, MOVES_BOTH)
+    ]
+    assert "; 1 of the 3 verdicts" in verdict_sentences(units, PhantomTruth())[0]

@@ -27,11 +27,14 @@ from frame.cohorts.labels import LabelPolicy, resolve_labels
 from frame.errors import InputError
 from frame.experiments.contract import Unit, all_units, tidy
 from frame.experiments.injection_settings import ATTRIBUTES, FINDINGS, in_full, left_out_words
-from frame.interventions.disease_subspace import ENTANGLEMENT_STRENGTHS
-from frame.interventions.operators import DECODABILITY_STRENGTHS
-from frame.interventions.strength_tables import OPERATORS
-from frame.interventions.strengths import ACHIEVABLE, GEOMETRY
-from frame.interventions.whitened_directions import WHITENED_STRENGTHS
+from frame.experiments.injection_summary import (
+    ALL_FINDINGS,
+    GRIDS,
+    MODALITY,
+    NAME,
+    QUANTITIES,
+    summary_rows,
+)
 from frame.mitigation.registry import METHODS, NINE
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ __all__ = [
     "FINDINGS",
     "GRIDS",
     "MODULES",
+    "NAME",
     "QUANTITIES",
     "TITLE",
     "collect",
@@ -51,32 +55,13 @@ __all__ = [
     "units",
 ]
 
-NAME: Final = "injection"
 TITLE: Final = "step two: what the race difference responds to when a cause is injected into frozen features"
-
-#: ``finding`` of a row that is about all findings of an encoder.
-ALL_FINDINGS: Final = "all findings"
-#: Quantities with a value at every strength, and whose trend is tested.
-QUANTITIES: Final = ("difference", *ACHIEVABLE, *GEOMETRY, "disease_auroc")
-#: Strengths of each operator that are asked for; others are added where decodability saturates, and tested
-#: nowhere.
-GRIDS: Final[Mapping[str, tuple[float, ...]]] = dict(
-    zip(
-        OPERATORS,
-        (DECODABILITY_STRENGTHS, tuple(map(float, ENTANGLEMENT_STRENGTHS)), WHITENED_STRENGTHS),
-        strict=True,
-    )
-)
 #: Modules that are reached through the registry, so that the results are stale when one of them changes.
 MODULES: Final = tuple(sorted({METHODS[name].module for name in NINE}))
 
-_MODALITY: Final = "chest"
 _ALPHA: Final = 0.05
 #: A level of step one that lets every difference through, so that the curves are there whatever it says.
 _OPEN: Final = math.nextafter(1.0, 0.0)
-_PERMUTATIONS: Final = 1000
-#: Encoders that the paper injects into.
-_PRINTED_ENCODERS: Final = 2
 _PACKAGES: Final = {
     "sklearn": "scikit-learn",
     "fairlearn": "fairlearn",
@@ -92,10 +77,10 @@ def units(workspace: Workspace) -> tuple[Unit, ...]:
     from frame.workspace.pooled_features import modalities_of, pooled_sources
 
     profile = workspace.profile
-    named = pooled_sources(workspace, _MODALITY)
+    named = pooled_sources(workspace, MODALITY)
     found = []
     for encoder in profile.encoders.get("injection", ()):
-        if _MODALITY not in modalities_of(workspace, encoder):
+        if MODALITY not in modalities_of(workspace, encoder):
             continue
         files = [
             f"{feature_folder(source, encoder)}/{file}"
@@ -103,7 +88,7 @@ def units(workspace: Workspace) -> tuple[Unit, ...]:
             for file in (VECTORS, STATUS, SIDECAR)
         ]
         for finding in FINDINGS:
-            if finding not in profile.findings_of(_MODALITY):
+            if finding not in profile.findings_of(MODALITY):
                 continue
             found.append(
                 Unit(
@@ -149,7 +134,7 @@ def run_unit(workspace: Workspace, unit: Unit) -> pd.DataFrame:
     profile, settings = workspace.profile, unit.settings
     encoder, finding = str(settings["encoder"]), str(settings["finding"])
     columns = ["subject_id", "split", finding, *{one.column: None for one in ATTRIBUTES.values()}]
-    pooled = pooled_features(workspace, _MODALITY, encoder, columns)
+    pooled = pooled_features(workspace, MODALITY, encoder, columns)
     labels = resolve_labels(
         pooled.rows[finding], LabelPolicy(profile.labels.uncertain, profile.labels.blank)
     ).to_numpy()
@@ -174,7 +159,7 @@ def run_unit(workspace: Workspace, unit: Unit) -> pd.DataFrame:
     return tidy(
         pd.concat(tables, ignore_index=True),
         experiment=NAME,
-        modality=_MODALITY,
+        modality=MODALITY,
         split="test",
         encoder=encoder,
         finding=finding,
@@ -182,21 +167,15 @@ def run_unit(workspace: Workspace, unit: Unit) -> pd.DataFrame:
 
 
 def collect(workspace: Workspace) -> pd.DataFrame:
-    """All units, means over the findings, and the trends with strength.
+    """All units, and what is said of them together.
 
     Returns
     -------
     pandas.DataFrame
-        The rows of the units; then with ``finding`` :data:`ALL_FINDINGS` a note where there are fewer
-        encoders than in the paper; the mean of every quantity over the
-        findings, as in Figure 4 (``sd``: over the findings); and ``spearman_<quantity>``, its rank
-        correlation with strength over the strengths of all findings as in the paper, and
-        ``spearman_blocked_<quantity>`` within findings (ours). ``p_fdr`` is corrected over the quantities and
-        encoders of an operator, the paper's family; the trends within findings are a family beside it.
+        The rows of the units, then those of :func:`frame.experiments.injection_summary.summary_rows`.
     """
     rows = all_units(NAME, workspace, units(workspace))
-    curves = rows[rows["quantity"].isin(QUANTITIES) & rows["method"].isin(OPERATORS)]
-    return pd.concat([rows, _few(rows), _means(curves), _trends(curves)], ignore_index=True)
+    return pd.concat([rows, summary_rows(rows)], ignore_index=True)
 
 
 # -- one unit -----------------------------------------------------------------------------------------
@@ -268,6 +247,7 @@ def _limit(profile: Any) -> int:
 def _rows_of(found: Verdict, limit: int) -> list[dict[str, Any]]:
     """The tidy rows of one run of the procedure; no sentence tells a count below the limit."""
     from frame.interventions.decision import decide
+    from frame.interventions.operator_grids import RESUMED
     from frame.interventions.verdict_hiding import hidden_in_splits, masked_notes, reason_without_counts
 
     audit = found.step_one
@@ -305,7 +285,8 @@ def _rows_of(found: Verdict, limit: int) -> list[dict[str, Any]]:
     hidden = hidden_in_splits(found, limit)
     for one in rows:
         one["reason"] = reason_without_counts(str(one.get("reason", "")), hidden, limit)
-    rows += [_sentence("note", note) for note in masked_notes(found, limit)]
+    # A run that was ended and went on stores what an undisturbed one does.
+    rows += [_sentence("note", note) for note in masked_notes(found, limit) if RESUMED not in note]
     rows += [_sentence("caveat", caveat) for caveat in told.caveats]
     return rows
 
@@ -379,77 +360,3 @@ def _check_packages() -> None:
                 f"The injection experiment needs {name}; install it with: "
                 "pip install 'frame-audit[mitigation]'."
             )
-
-
-# -- all units ----------------------------------------------------------------------------------------
-
-_SAME: Final = ["encoder", "attribute", "method", "quantity"]
-
-
-def _few(rows: pd.DataFrame) -> pd.DataFrame:
-    """A note for every encoder and way to read race, where the profile has fewer encoders than the paper."""
-    pairs = rows[["encoder", "attribute"]].drop_duplicates().to_dict("records")
-    named = rows["encoder"].nunique()
-    if named >= _PRINTED_ENCODERS:
-        pairs = []
-    said = f"The profile names {named} encoder for the injection; the paper has {_PRINTED_ENCODERS}."
-    return _over_findings([pair | _sentence("note", said) for pair in pairs])
-
-
-def _means(curves: pd.DataFrame) -> pd.DataFrame:
-    """The mean over findings of every quantity at every strength that the grid asks for."""
-    asked = {(operator, strength) for operator, grid in GRIDS.items() for strength in grid}
-    found = []
-    for identity, own in curves.groupby([*_SAME, "strength"], sort=False):
-        row: dict[str, Any] = dict(zip([*_SAME, "strength"], identity, strict=True))
-        if (row["method"], row["strength"]) not in asked:
-            continue
-        silent = own[own["status"] != "ok"]
-        if len(silent):
-            whys = "; ".join(dict.fromkeys(silent["reason"]))
-            row |= _failed(f"{len(silent)} of {len(own)} findings have no value: {whys}")
-        else:
-            row |= {
-                "value": own["value"].mean(),
-                "sd": own["value"].std(ddof=1),
-                "reason": f"mean over {len(own)} findings",
-            }
-        found.append(row)
-    return _over_findings(found)
-
-
-def _trends(curves: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlations with strength, pooled over findings and within them, corrected by operator."""
-    from frame.inference.families import correct, family_of
-    from frame.inference.trends import spearman_trend
-
-    found = []
-    for identity, own in curves.groupby(_SAME, sort=False):
-        row: dict[str, Any] = dict(zip(_SAME, identity, strict=True))
-        quantity, operator = str(row["quantity"]), str(row["method"])
-        own = own[own["strength"].isin(GRIDS[operator]) & (own["status"] == "ok")]
-        family = family_of(NAME, attribute=str(row["attribute"]), operator=operator)
-        for name, blocks, suffix in (
-            ("spearman", None, ""),
-            ("spearman_blocked", own["finding"].to_numpy(), ": within findings"),
-        ):
-            trend = spearman_trend(own["strength"], own["value"], blocks, permutations=_PERMUTATIONS)
-            found.append(
-                row
-                | {
-                    "quantity": f"{name}_{quantity}",
-                    "value": trend.rho,
-                    "p": trend.p,
-                    "family": family + suffix,
-                    "status": trend.status,
-                    "reason": trend.reason,
-                }
-            )
-    if not found:
-        return _over_findings([])
-    return _over_findings(correct(pd.DataFrame(found)).to_dict("records"))
-
-
-def _over_findings(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
-    table = pd.DataFrame(list(rows), columns=None if rows else [*_SAME, "value"])
-    return tidy(table, experiment=NAME, modality=_MODALITY, split="test", finding=ALL_FINDINGS)

@@ -17,6 +17,7 @@ from frame.encoders.panel import encoder
 from frame.errors import InputError
 from frame.experiments.contract import named_units, tidy
 from frame.experiments.injection import ALL_FINDINGS, GRIDS, NAME
+from frame.experiments.injection_summary import FAMILY_SIZE, PAIRS
 from frame.experiments.results import workspace_result
 from frame.interventions.decision import VERDICTS
 from frame.presentation import written
@@ -355,28 +356,38 @@ def _interval(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def trend_table(rows: pd.DataFrame, name: str, attribute: str = "race") -> pd.DataFrame:
-    """Correlations with strength: ``operator, quantity``, ``rho, p, p_fdr``, and these as ``blocked_``."""
-    own = rows[(rows["encoder"] == name) & (rows["attribute"] == attribute) & rows["family"].ne("")]
+    """Correlations with strength of one encoder and way to read race.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``operator, quantity``; ``rho, p, p_fdr, tests, pairs``, and these as ``blocked_`` for the trend
+        within findings. ``tests`` is the size of the family that p is corrected in, and ``pairs`` how many
+        pairs of strength and value entered, of how many.
+    """
+    own = rows[(rows["encoder"] == name) & (rows["attribute"] == attribute)]
     held = {(str(r["method"]), str(r["quantity"])): r for r in own.to_dict("records")}
+    sizes = own[own["quantity"] == FAMILY_SIZE].groupby("family")["value"].first()
     found = []
     for operator in GRIDS:
         for quantity, words in QUANTITY_WORDS.items():
-            pooled = held.get((operator, f"spearman_{quantity}"))
-            blocked = held.get((operator, f"spearman_blocked_{quantity}"))
-            if pooled is None or blocked is None:
-                continue
-            found.append(
-                {
-                    "operator": operator,
-                    "quantity": words,
-                    **{key: pooled[column] for key, column in _TESTED.items()},
-                    **{f"blocked_{key}": blocked[column] for key, column in _TESTED.items()},
-                }
-            )
-    columns = ["operator", "quantity", *_TESTED, *(f"blocked_{key}" for key in _TESTED)]
-    return pd.DataFrame(found, columns=columns)
+            row: dict[str, Any] = {"operator": operator, "quantity": words}
+            for before, test in _TRENDS.items():
+                trend = held.get((operator, f"{test}_{quantity}"))
+                if trend is None:
+                    break
+                row |= {f"{before}{key}": trend[column] for key, column in _TESTED.items()}
+                row[f"{before}tests"] = int(sizes[trend["family"]])
+                entered = str(held[operator, f"{PAIRS}{test}_{quantity}"]["reason"])
+                row[f"{before}pairs"] = entered.removesuffix(" pairs")
+            else:
+                found.append(row)
+    columns = [f"{before}{key}" for before in _TRENDS for key in (*_TESTED, "tests", "pairs")]
+    return pd.DataFrame(found, columns=["operator", "quantity", *columns])
 
 
+#: Before a column of the table: the test.
+_TRENDS: Final = {"": "spearman", "blocked_": "spearman_blocked"}
 _TESTED: Final = {"rho": "value", "p": "p", "p_fdr": "p_fdr"}
 
 
@@ -440,7 +451,11 @@ def counted_words(rows: pd.DataFrame, name: str, attribute: str = "race") -> str
     ]
     if not counts:
         return "No test image was compared."
-    return f"Test images: {'; '.join(counts)}. Tests and intervals resample patients."
+    return (
+        f"Test images: {'; '.join(counts)}. Intervals resample patients. The p of step one comes from the "
+        "calibrated law of the difference under an exactly fair model; the p of a trend permutes values over "
+        "strengths."
+    )
 
 
 def who_is_where(rows: pd.DataFrame) -> tuple[str, str]:

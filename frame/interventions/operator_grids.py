@@ -47,6 +47,9 @@ MOST_ADDED: Final = 4
 #: Directions with seeds of their own, for any seed of a run.
 _SEEDS: Final = 1000
 
+#: Ends the note of a run that went on where another was ended.
+RESUMED: Final = "finished steps of an earlier run were read and not computed again"
+
 
 @dataclass(frozen=True)
 class Grids:
@@ -176,9 +179,7 @@ def run_grids(run: GridRun, before: Measured) -> tuple[tuple[Curve, ...], list[s
     if run.grids.whitened:
         curves.append(_whitened(run, zero))
     if run.store.n_read:
-        notes.append(
-            f"{run.store.n_read:,} finished steps of an earlier run were read and not computed again."
-        )
+        notes.append(f"{run.store.n_read:,} {RESUMED}.")
     return tuple(curves), notes
 
 

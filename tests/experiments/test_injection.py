@@ -18,6 +18,8 @@ from frame.experiments import injection
 from frame.experiments.contract import TIDY_COLUMNS, Unit
 from frame.experiments.injection import ALL_FINDINGS, ATTRIBUTES, FINDINGS, GRIDS, QUANTITIES
 from frame.experiments.injection_settings import left_out_words
+from frame.experiments.injection_summary import FAMILY_SIZE, OUR_QUANTITIES, PAIRS, PRINTED_QUANTITIES
+from frame.inference.multiplicity import benjamini_hochberg
 from frame.interventions.decision import CONSISTENT, UNDETERMINED, VERDICTS
 from frame.interventions.procedure import mechanism
 from frame.mitigation.registry import NINE
@@ -244,6 +246,27 @@ def test_sentences_tell_no_count_that_the_profile_hides(tmp_path, monkeypatch):
     assert "Validation: 'race_recorded' is missing for fewer than 10 of 2" in said[10]
 
 
+def test_a_unit_that_was_ended_gives_the_rows_of_an_undisturbed_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("frame.workspace.pooled_features.pooled_features", lambda *_: planted())
+    n_read = []
+
+    def ended(*given, **named):
+        found = mechanism(*given, **{**named, "directions": 1, "resamples": 100})
+        n_read.append(sum("of an earlier run" in note for note in found.notes))
+        if len(n_read) == 1:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr("frame.interventions.procedure.mechanism", ended)
+    unit = Unit("u", (), settings(attributes=["race_recorded"]))
+    with pytest.raises(KeyboardInterrupt):
+        injection.run_unit(written(tmp_path / "ended"), unit)
+    again = injection.run_unit(written(tmp_path / "ended"), unit)
+    undisturbed = injection.run_unit(written(tmp_path / "undisturbed"), unit)
+    assert n_read == [0, 1, 0]
+    pd.testing.assert_frame_equal(again, undisturbed)
+
+
 def test_nothing_is_left_beside_the_results(ran):
     _, workspace = ran
     assert not (workspace.state / "injection" / "block_means-cardiomegaly").exists()
@@ -388,10 +411,10 @@ def test_means_over_the_findings(collected):
 
 
 def test_fewer_encoders_than_in_the_paper_are_told(collected, monkeypatch):
-    assert "note" not in set(collected["quantity"])
+    assert not collected["reason"].str.startswith("The profile names").any()
     monkeypatch.setattr(injection, "all_units", lambda *_: made_rows(encoders=("rad_dino",)))
     rows = injection.collect(SimpleNamespace())
-    (note,) = rows[rows["quantity"] == "note"].to_dict("records")
+    (note,) = rows[rows["reason"].str.startswith("The profile names")].to_dict("records")
     assert note["reason"] == "The profile names 1 encoder for the injection; the paper has 2."
     assert (note["encoder"], note["attribute"], note["finding"]) == ("rad_dino", "race", ALL_FINDINGS)
 
@@ -407,10 +430,85 @@ def test_trends_pooled_and_within_findings(collected):
     assert blocked["family"] == "injection: race: entanglement: within findings"
     assert pooled["family"] == "injection: race: entanglement"
     assert pooled["p_fdr"] >= pooled["p"]
+    assert own["p"].min() == 1 / 1001  # 1,000 permutations
     # A quantity that does not move is no evidence of anything.
     still = trends[(trends["method"] == "decodability") & (trends["quantity"] == "spearman_blocked_overlap")]
     assert set(still["status"]) == {"not estimable"}
     assert still["p_fdr"].isna().all()
+
+
+def test_the_paper_s_quantities_are_one_family_and_ours_another(monkeypatch):
+    assert set(PRINTED_QUANTITIES) | set(OUR_QUANTITIES) == set(QUANTITIES)
+    assert (len(PRINTED_QUANTITIES), len(OUR_QUANTITIES)) == (6, 2)
+    rows = made_rows()
+    rng = np.random.default_rng(3)
+    rows["value"] = np.where(rows["status"] == "ok", rng.normal(size=len(rows)), np.nan)
+    monkeypatch.setattr(injection, "units", lambda _: ())
+    monkeypatch.setattr(injection, "all_units", lambda *_: rows)
+    found = injection.collect(SimpleNamespace())
+    trends = found[found["quantity"].str.startswith("spearman") & (found["method"] == "entanglement")]
+    sizes = found[found["quantity"] == FAMILY_SIZE].groupby("family")["value"].agg(set)
+    for before, within in (("spearman", ""), ("spearman_blocked", ": within findings")):
+        for named, ours in ((PRINTED_QUANTITIES, ""), (OUR_QUANTITIES, ": ours")):
+            own = trends[trends["quantity"].isin([f"{before}_{one}" for one in named])]
+            family = f"injection: race: entanglement{ours}{within}"
+            assert set(own["family"]) == {family}
+            assert sizes[family] == {2.0 * len(named)}
+            np.testing.assert_allclose(own["p_fdr"], benjamini_hochberg(own["p"]))
+
+
+def test_pairs_that_did_not_enter_a_trend_are_told(collected):
+    own = collected[(collected["method"] == "entanglement") & (collected["attribute"] == "race")]
+    own = own.set_index(["encoder", "quantity"])
+    for test in ("spearman_difference", "spearman_blocked_difference"):
+        whole, part = own.loc[("rad_dino", PAIRS + test)], own.loc[("densenet_121", PAIRS + test)]
+        assert (whole["value"], whole["reason"]) == (18, "18 of 18 pairs")
+        assert (part["value"], part["reason"]) == (15, "15 of 18 pairs")
+        assert own.loc[("rad_dino", test), "reason"] == ""
+        said = own.loc[("densenet_121", test), "reason"]
+        assert said.startswith("3 of 18 pairs have a missing value and were left out")
+
+
+def test_strengths_that_were_not_run_are_told_by_operator(monkeypatch):
+    rows = made_rows(encoders=("rad_dino",))
+    for k in (64, 256):
+        there = (rows["method"] == "entanglement") & (rows["strength"] == k)
+        why = f"not run: {k} directions are more than half of the 64 dimensions"
+        rows.loc[there, ["value", "status", "reason"]] = [np.nan, "not estimable", why]
+    # A quantity alone that was not run is no strength that was not run.
+    alone = (rows["method"] == "decodability") & (rows["strength"] == 1) & (rows["quantity"] == "overlap")
+    rows.loc[alone, ["value", "status", "reason"]] = [np.nan, "not estimable", "not run: not asked for"]
+    monkeypatch.setattr(injection, "units", lambda _: ())
+    monkeypatch.setattr(injection, "all_units", lambda *_: rows)
+    found = injection.collect(SimpleNamespace())
+    notes = found[(found["quantity"] == "note") & (found["finding"] != ALL_FINDINGS)]
+    assert notes["finding"].tolist() == list(FINDINGS)
+    assert set(notes["reason"]) == {
+        "Entanglement: 2 of 6 strengths were not run: 64 and 256 directions are more than half of the 64 "
+        "dimensions."
+    }
+
+
+def test_a_finding_that_was_refused_as_a_whole_counts(monkeypatch):
+    rows = made_rows(encoders=("rad_dino",))
+    refused = {"encoder": "rad_dino", "finding": "fracture", "attribute": "race", "method": "verdict"}
+    refused |= {"quantity": "verdict", "value": np.nan, "status": "not estimable"}
+    refused = injection.tidy(
+        pd.DataFrame([refused | {"reason": "split 'validation' has no positive"}]), experiment="injection"
+    )
+    rows = pd.concat([rows[rows["finding"] != "fracture"], refused], ignore_index=True)
+    monkeypatch.setattr(injection, "units", lambda _: ())
+    monkeypatch.setattr(injection, "all_units", lambda *_: rows)
+    found = injection.collect(SimpleNamespace())
+    said = "1 of 3 findings has no value: split 'validation' has no positive"
+    means = found[(found["finding"] == ALL_FINDINGS) & found["quantity"].isin(QUANTITIES)]
+    assert len(means) == sum(map(len, GRIDS.values())) * len(QUANTITIES)
+    assert set(means["status"]) == {"not estimable"}
+    assert set(means["reason"]) == {said}
+    own = found[found["method"] == "entanglement"].set_index("quantity")
+    for test in ("spearman_difference", "spearman_blocked_difference"):
+        assert own.loc[test, "reason"] == f"6 of 18 pairs have a missing value and were left out; {said}"
+        assert own.loc[PAIRS + test, "reason"] == "12 of 18 pairs"
 
 
 def test_units_without_curves_have_no_trends(monkeypatch):
